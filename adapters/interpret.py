@@ -1,0 +1,269 @@
+"""Run one neutral program through an adapter: program -> observation (worker side).
+
+Each step leaves one fact: its value's metadata, an error, or why it was not asked. Nothing is read
+that the program does not ask for: looking at metadata never waits, `observe` does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from typing import Any
+
+from .base import Adapter, HostBuffer, NotModelled, NotOffered, positions
+from .timing import time_loop
+
+_TEXT = 2000
+_STOP = ("not_offered", "not_modelled")
+
+
+def run(adapter: Adapter, program: dict[str, Any]) -> dict[str, Any]:
+    """Return the observation of a program. Never raises for what the framework does."""
+    environment = dict(os.environ)
+    runner = _Runner(adapter)
+    drain: dict[str, Any] | None = None
+    try:
+        with adapter.around():
+            runner.steps(program["steps"])
+            try:
+                adapter.barrier(list(runner.values.values()))
+            except Exception as error:
+                drain = runner.failure(error)
+    finally:
+        runner.values.clear()
+        if dict(os.environ) != environment:
+            os.environ.clear()
+            os.environ.update(environment)
+        adapter.reset()
+    observation: dict[str, Any] = {"steps": runner.facts}
+    if drain is not None:
+        observation["drain"] = drain
+    if runner.poisoned:
+        observation["poisoned"] = True
+    return observation
+
+
+class _Runner:
+    def __init__(self, adapter: Adapter) -> None:
+        self.adapter = adapter
+        self.values: dict[str, Any] = {}
+        self.facts: dict[str, dict[str, Any]] = {}
+        self.poisoned = False
+
+    def steps(self, steps: list[dict[str, Any]]) -> bool:
+        """Run steps in order; False when one of them ended the program."""
+        for step in steps:
+            fact = self.step(step)
+            if fact is None:
+                continue
+            self.facts[step["id"]] = fact
+            ended = any(key in fact for key in _STOP) or ("error" in fact and not step.get("attempt"))
+            if ended and "when" not in step:
+                return False
+        return True
+
+    def step(self, step: dict[str, Any]) -> dict[str, Any] | None:
+        """Run one step and return its fact; None when its condition does not hold."""
+        when = step.get("when")
+        if when is not None and not any("error" in self.facts.get(w, {}) for w in when):
+            return None
+        missing = next((ref for ref in _refs(step) if self.facts.get(ref, {}).keys() & {"error", "skipped"}), None)
+        if missing is not None:
+            return {"skipped": missing}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                fact = self.scope(step) if "scope" in step else self.operation(step)
+            except NotOffered as reason:
+                fact = {"not_offered": str(reason)}
+            except NotModelled as reason:
+                fact = {"not_modelled": str(reason)}
+            except Exception as error:
+                fact = self.failure(error)
+        if caught:
+            seen = dict.fromkeys((type(w.message).__name__, clean(str(w.message))) for w in caught)
+            fact["warnings"] = [{"category": category, "text": text} for category, text in list(seen)[:5]]
+        return fact
+
+    def failure(self, error: Exception) -> dict[str, Any]:
+        """Turn an exception into an error fact, or into what a simulation cannot express."""
+        meant = self.adapter.reinterpret(error)
+        if isinstance(meant, NotModelled):
+            return {"not_modelled": clean(str(meant))}
+        self.poisoned = self.poisoned or self.adapter.poisoned(error)
+        kind = type(error)
+        names = [c.__name__ for c in kind.__mro__ if c not in (kind, Exception, BaseException, object)]
+        return {
+            "error": {"type": kind.__name__, "module": kind.__module__, "bases": names, "text": clean(str(error))}
+        }
+
+    def scope(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Run the body of a scoped region inside it."""
+        args = [self.argument(a) for a in step.get("args", [])]
+        with self.adapter.scope(step["scope"], *args):
+            self.steps(step["body"])
+        stopped = next((f for s in step["body"] for f in [self.facts.get(s["id"], {})] if f.keys() & set(_STOP)), None)
+        if stopped:
+            return {key: value for key, value in stopped.items() if key in _STOP}
+        return {"value": {"kind": "none"}}
+
+    def operation(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Run one operation: the interpreter's own, or the adapter's method of that name."""
+        name = step["op"]
+        own = getattr(self, "op_" + name, None)
+        if own is None and not hasattr(Adapter, name):
+            own = getattr(self.adapter, name, None)
+        if own is None:
+            raise NotOffered(f"{self.adapter.framework} offers no {name}")
+        if name == "drop":
+            return self.op_drop(step["args"][0]["ref"])
+        args = [self.argument(a) for a in step.get("args", [])]
+        kw = {key: self.argument(a) for key, a in step.get("kw", {}).items()}
+        result = own(*args, **kw)
+        if isinstance(result, _Fact):
+            return {"value": result.fact}
+        self.values[step["id"]] = result
+        return {"value": self.describe(result)}
+
+    def argument(self, arg: Any) -> Any:
+        """Turn an argument on the wire into a native one."""
+        if isinstance(arg, list):
+            return [self.argument(a) for a in arg]
+        if not isinstance(arg, dict):
+            return arg
+        if "ref" in arg:
+            return self.values[arg["ref"]]
+        if "device" in arg:
+            return self.adapter.device(arg["device"], arg.get("spelled", "object"))
+        if "dtype" in arg:
+            return self.adapter.dtype(arg["dtype"])
+        if "slice" in arg:
+            return slice(*arg["slice"])
+        return _data(arg["data"], arg.get("imag"))
+
+    def describe(self, value: Any) -> dict[str, Any]:
+        """Return facts about a result without waiting for it."""
+        if value is None:
+            return {"kind": "none"}
+        if isinstance(value, (bool, int, float, complex, str)):
+            return {"kind": "python", "type": type(value).__name__, "value": plain(value)}
+        facts = self.adapter.describe(value)
+        if not facts:
+            return {"kind": "handle", "text": clean(str(value))[:200]}
+        facts["role"] = self.adapter.role_of(facts["device"])
+        return {"kind": "tensor", **facts}
+
+    # --- the interpreter's own operations -------------------------------------------------------
+
+    def op_observe(self, value: Any) -> _Fact:
+        """Read a value, waiting for it; a simulation without values says so."""
+        facts = self.describe(value)
+        if facts["kind"] != "tensor":
+            return _Fact(facts)
+        try:
+            flat = self.adapter.read(value)
+        except NotModelled as reason:
+            return _Fact({**facts, "readable": False, "why": str(reason)})
+        where = positions(len(flat))
+        facts["elements"] = [plain(flat[i]) for i in where]
+        if len(where) < len(flat):
+            facts["at"] = where
+        return _Fact(facts)
+
+    def op_barrier(self) -> _Fact:
+        """Wait for everything that was queued."""
+        self.adapter.barrier(list(self.values.values()))
+        return _Fact({"kind": "none"})
+
+    def op_drop(self, ref: str) -> dict[str, Any]:
+        """Forget a value, so that its memory can be used again."""
+        del self.values[ref]
+        return {"value": {"kind": "none"}}
+
+    def op_same(self, left: Any, right: Any) -> _Fact:
+        """Say whether two values are one object, share storage, or neither."""
+        if left is right:
+            return _Fact({"kind": "identity", "object": True, "storage": True})
+        one, other = self.adapter.identity_of(left), self.adapter.identity_of(right)
+        shared = None if one is None or other is None else one == other
+        return _Fact({"kind": "identity", "object": False, "storage": shared})
+
+    def op_compare(self, left: Any, right: Any) -> _Fact:
+        """Compare two devices as values: equal, in both orders, and hashed alike?"""
+        return _Fact({
+            "kind": "comparison",
+            "equal": bool(left == right),
+            "mirrored": bool(right == left),
+            "hash": hash(left) == hash(right),
+            "texts": [clean(str(left)), clean(str(right))],
+        })
+
+    def op_name(self, device: Any) -> Any:
+        """Name a device: the native handle as an opaque value."""
+        return device
+
+    def op_buffer(self, values: list[float], alignment: str) -> Any:
+        """Make host memory outside the framework."""
+        return HostBuffer(values, alignment)
+
+    def op_write_buffer(self, buffer: HostBuffer, value: float) -> _Fact:
+        """Write to host memory behind the framework's back."""
+        buffer.write(value)
+        return _Fact({"kind": "none"})
+
+    def op_time(self, **question: Any) -> _Fact:
+        """Time a chain of operations: returned against synchronised."""
+        if not self.adapter.computes:
+            raise NotModelled("no work is done, so none can be timed")
+        return _Fact({"kind": "times", **time_loop(self.adapter, **question)})
+
+
+class _Fact:
+    """A result that is facts alone, not a value that later steps can use."""
+
+    def __init__(self, fact: dict[str, Any]) -> None:
+        self.fact = fact
+
+
+def _refs(step: dict[str, Any]) -> list[str]:
+    found: list[str] = []
+
+    def walk(arg: Any) -> None:
+        if isinstance(arg, list):
+            for item in arg:
+                walk(item)
+        elif isinstance(arg, dict) and "ref" in arg:
+            found.append(arg["ref"])
+
+    walk(step.get("args", []))
+    walk(list(step.get("kw", {}).values()))
+    return found
+
+
+def _data(data: Any, imag: Any) -> Any:
+    if isinstance(data, list):
+        return [_data(d, None if imag is None else i) for d, i in zip(data, imag or data)]
+    if isinstance(data, str):
+        return float(data)
+    return data if imag is None else complex(data, imag)
+
+
+def plain(value: Any) -> Any:
+    """Return an element as JSON: bool, int, float (or nan, inf, -inf as text), [real, imaginary]."""
+    if not isinstance(value, (bool, int, float, complex, str)) and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
+    if isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
+
+
+def clean(text: str) -> str:
+    """Return a text that any JSON reader takes: lone surrogates escaped, length bounded."""
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if len(text) <= _TEXT else text[:_TEXT] + " […]"

@@ -1,0 +1,164 @@
+"""What targets promise: contracts/*.toml, and an answer held against them.
+
+A contract file speaks of one framework (`norm.toml` of all). Its `promise` entries are tried in the
+order of the file and the first that matches speaks; put the particular before the general.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+FOLDER = Path(__file__).parent / "contracts"
+#: Strengths that pin an answer, and those that say that none is promised.
+PINS = ("guaranteed", "recommended")
+FREE = ("undocumented", "undefined")
+CONFORMS, DEVIATES, KNOWN, UNPINNED = "conforms", "deviates", "known-deviation", "unpinned"
+
+
+class ContractError(Exception):
+    """A contract file is not in order; the message says which, where and why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One promise, or one known deviation from one."""
+
+    cases: tuple[str, ...]
+    #: Globs on the device kind (`cuda`, `fake-*`).
+    targets: tuple[str, ...]
+    #: Accepted answers; of a deviation the one known answer, `crashed` or `hung`.
+    answers: tuple[str, ...]
+    strength: str
+    #: A link: documentation, standard, or an issue.
+    source: str
+    #: What the source says, in our words.
+    says: str
+    versions: SpecifierSet
+
+    def speaks_of(self, case: str, kind: str, version: str) -> bool:
+        """Say whether the entry is about this case on this device kind in this version."""
+        return (
+            any(fnmatchcase(case, glob) for glob in self.cases)
+            and any(fnmatchcase(kind, glob) for glob in self.targets)
+            and _within(version, self.versions)
+        )
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Everything that is promised of one framework."""
+
+    framework: str
+    promises: tuple[Entry, ...]
+    deviations: tuple[Entry, ...]
+
+    def promise(self, case: str, kind: str, version: str) -> Entry | None:
+        """Return the first promise about the case."""
+        return next((e for e in self.promises if e.speaks_of(case, kind, version)), None)
+
+    def deviation(self, case: str, kind: str, version: str) -> Entry | None:
+        """Return the first known deviation about the case."""
+        return next((e for e in self.deviations if e.speaks_of(case, kind, version)), None)
+
+    def verdict(self, case: str, kind: str, version: str, answer: str) -> str:
+        """Hold an answer (or `crashed`, `hung`) against the contract.
+
+        A known deviation is strict: when its bug is gone, the answer `deviates` from what is known
+        unless the promise accepts it, and the run says that the entry is stale.
+        """
+        known = self.deviation(case, kind, version)
+        if known is not None and answer in known.answers:
+            return KNOWN
+        promise = self.promise(case, kind, version)
+        if promise is None or promise.strength in FREE:
+            return DEVIATES if answer in ("crashed", "hung") else UNPINNED
+        return CONFORMS if answer in promise.answers else DEVIATES
+
+    def stale(self, case: str, kind: str, version: str, answer: str) -> Entry | None:
+        """Return the known deviation that this answer shows to be gone."""
+        known = self.deviation(case, kind, version)
+        return known if known is not None and answer not in known.answers else None
+
+
+def _within(version: str, wanted: SpecifierSet) -> bool:
+    try:
+        return wanted.contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        return not str(wanted)
+
+
+@cache
+def contracts() -> Mapping[str, Contract]:
+    """Return every contract by framework; `norm` is the array API standard's device rules."""
+    found = [read(path) for path in sorted(FOLDER.glob("*.toml"))]
+    return {contract.framework: contract for contract in found}
+
+
+def contract_for(framework: str) -> Contract:
+    """Return a framework's contract; an empty one where nobody wrote one."""
+    return contracts().get(framework, Contract(framework, (), ()))
+
+
+def read(path: Path) -> Contract:
+    """Read one contract file. Raises ContractError with file, entry and reason."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ContractError(f"{path.name}: {error}") from error
+    unknown = set(data) - {"framework", "promise", "deviation"}
+    if unknown or not isinstance(data.get("framework"), str):
+        raise ContractError(f"{path.name}: wants framework, [[promise]] and [[deviation]], not {sorted(unknown)}")
+    return Contract(
+        data["framework"],
+        tuple(_entry(path, n, item, "accepts") for n, item in enumerate(data.get("promise", []), 1)),
+        tuple(_entry(path, n, item, "answer") for n, item in enumerate(data.get("deviation", []), 1)),
+    )
+
+
+def _entry(path: Path, number: int, item: Mapping[str, Any], key: str) -> Entry:
+    where = f"{path.name}: {'promise' if key == 'accepts' else 'deviation'} {number}"
+    unknown = set(item) - {"cases", "targets", key, "strength", "source", "says", "versions"}
+    if unknown:
+        raise ContractError(f"{where}: unknown key {sorted(unknown)[0]!r}")
+    strength = item.get("strength", "guaranteed") if key == "accepts" else "guaranteed"
+    if strength not in PINS + FREE:
+        raise ContractError(f"{where}: strength {strength!r} is none of {', '.join(PINS + FREE)}")
+    answers = item.get(key, [])
+    answers = [answers] if isinstance(answers, str) else answers
+    if bool(answers) == (strength in FREE):
+        raise ContractError(f"{where}: {key} goes with the strengths {' and '.join(PINS)}, and only with them")
+    if not item.get("cases") or not str(item.get("source", "")).startswith("https://") or not item.get("says"):
+        raise ContractError(f"{where}: wants cases, a source (https://…) and what it says")
+    try:
+        versions = SpecifierSet(item.get("versions", ""))
+    except InvalidSpecifier as error:
+        raise ContractError(f"{where}: {error}") from error
+    return Entry(
+        tuple(item["cases"]), tuple(item.get("targets", ["*"])), tuple(answers), strength, item["source"], item["says"], versions
+    )
+
+
+def check(names: Iterable[str], words: Mapping[str, Iterable[str]]) -> None:
+    """Check that entries name existing cases and answers that those can have. Raises ContractError."""
+    known = list(names)
+    for contract in contracts().values():
+        for entry in (*contract.promises, *contract.deviations):
+            for glob in entry.cases:
+                matching = [name for name in known if fnmatchcase(name, glob)]
+                if not matching:
+                    raise ContractError(f"contract {contract.framework}: no case matches {glob!r}")
+                for name in matching:
+                    strange = set(entry.answers) - set(words[name]) - {"crashed", "hung"}
+                    if len(strange) == len(entry.answers) and entry.answers:
+                        raise ContractError(
+                            f"contract {contract.framework}: case {name} can't answer {', '.join(sorted(strange))}"
+                        )

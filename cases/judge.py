@@ -1,0 +1,180 @@
+"""From what a worker observed to a cell: status, answer, facets, evidence, verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from cases.answers import Inconclusive
+from cases.case import Case
+from cases.contract import UNPINNED, Contract, contract_for
+from cases.reading import REDUCED, Reading, walk
+
+ANSWERED = "answered"
+#: Statuses that are behaviour; all others say why there is no answer.
+BEHAVIOUR = (ANSWERED, "crashed", "hung")
+STATUSES = (*BEHAVIOUR, "not-offered", "not-applicable", "unavailable", "not-modelled", "inconclusive", "not-run")
+#: From the strongest to the weakest.
+EVIDENCE = ("measured", "simulated", "documented")
+
+
+def applicable(case: Case, target: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return (status, reason) when a case can't be asked of a target, without asking; else None.
+
+    `target` is what the worker said of it: roles, operations, dtypes, environments.
+    """
+    roles = target["roles"]
+    for role in sorted(case.program.roles - {"device"}):
+        if role not in roles:
+            return "not-applicable", f"{target['target']} has no {role}"
+    if case.environment is not None and case.environment not in target["environments"]:
+        return "not-offered", f"{target['framework']} has no switch for {case.environment}"
+    for dtype in sorted(case.program.dtypes):
+        if dtype not in target["dtypes"]:
+            return "not-offered", f"{target['framework']} has no dtype {dtype}"
+    for operation in sorted(case.program.operations):
+        if operation not in target["operations"]:
+            return "not-offered", f"{target['framework']} offers no {operation}"
+    return None
+
+
+def evidence(case: Case, target: Mapping[str, Any]) -> str:
+    """Return the weakest evidence of the roles that the case uses."""
+    roles = target["roles"]
+    fallback = "accelerator" if "accelerator" in roles else "host"
+    used = {fallback if role == "device" else role for role in case.program.roles} or {"host"}
+    found = [roles[role]["evidence"] for role in used if role in roles] or ["measured"]
+    return max(found, key=EVIDENCE.index)
+
+
+def judge(case: Case, target: Mapping[str, Any], reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Make a cell of a worker's reply: `{"observation": ...}`, or `{"status": ..., "why": ...}`."""
+    cell: dict[str, Any] = {
+        "type": "cell", "target": target["target"], "case": case.id, "program": case.program.digest,
+        "status": ANSWERED, "answer": None, "class": None, "facets": {}, "evidence": evidence(case, target),
+        "verdict": None, "norm": None, "why": "",
+    }  # fmt: skip
+    observation = reply.get("observation")
+    if observation is None:
+        cell["status"], cell["why"] = reply["status"], reply.get("why", "")
+    else:
+        cell["observation"] = observation
+        _answer(case, cell, Reading(case.program, observation, case.wanted), target)
+    behaviour = cell["answer"] if cell["status"] == ANSWERED else cell["status"]
+    if cell["status"] in BEHAVIOUR:
+        cell.update(verdicts(case, target, behaviour))
+    return cell
+
+
+def verdicts(case: Case, target: Mapping[str, Any], behaviour: str) -> dict[str, Any]:
+    """Hold an answer against the framework's own contract and against the norm."""
+    where = case.id, target["device"], target["version"]
+    own = contract_for(target["framework"])
+    found: dict[str, Any] = {"verdict": own.verdict(*where, behaviour), "norm": norm_verdict(case, target, behaviour)}
+    stale = own.stale(*where, behaviour)
+    if stale is not None:
+        found["stale"] = f"known deviation is gone: {stale.says} ({stale.source})"
+    return found
+
+
+def norm_verdict(case: Case, target: Mapping[str, Any], behaviour: str) -> str:
+    """Hold an answer against the array API standard's device rules."""
+    norm: Contract = contract_for("norm")
+    verdict = norm.verdict(case.id, target["device"], "0", behaviour)
+    return UNPINNED if verdict != "conforms" and norm.promise(case.id, target["device"], "0") is None else verdict
+
+
+def _answer(case: Case, cell: dict[str, Any], reading: Reading, target: Mapping[str, Any]) -> None:
+    stopped = reading.unanswerable()
+    setup = reading.setup_error()
+    if stopped:
+        cell["status"], cell["why"] = stopped
+    elif setup:
+        operation, error = setup
+        cell["status"] = "inconclusive"
+        cell["why"] = f"the {operation} that the question needs was refused: {error['type']}: {first_line(error['text'])}"
+    else:
+        try:
+            cell["answer"] = case.answers.decide(reading)
+            cell["class"] = case.answers.class_of(cell["answer"])
+        except Inconclusive as reason:
+            cell["status"], cell["why"] = "inconclusive", str(reason)
+        cell["facets"] = facets(reading, target)
+
+
+def facets(reading: Reading, target: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the smaller facts around an answer."""
+    found: dict[str, Any] = {}
+    result = reading.value("result")
+    if result.get("kind") == "tensor":
+        found["result.device"] = result.get("role") or result.get("device")
+        found["result.dtype"] = result.get("dtype")
+        for key in ("committed", "memory"):
+            if result.get(key) not in (None, "device"):
+                found[f"result.{key}"] = result[key]
+    elif result.get("kind") == "python":
+        found["result.type"] = result.get("type")
+    found.update(_value_facets(reading))
+    error = reading.error("result") or reading.late_error()
+    if error:
+        found.update(_error_facets(reading, error, target))
+    identity = reading.value("identity")
+    if identity:
+        found["identity"] = "object" if identity["object"] else {True: "storage", False: "none", None: "unknown"}[identity["storage"]]
+    comparison = result if result.get("kind") == "comparison" else {}
+    found.update({key: comparison[key] for key in ("equal", "mirrored", "hash") if key in comparison})
+    warned = sorted({w["category"] for name in reading.program.marks for w in reading.fact(name).get("warnings", [])})
+    if warned:
+        found["warnings"] = warned
+    return found
+
+
+def _value_facets(reading: Reading) -> dict[str, Any]:
+    marks = [m for m in ("value", "again") if reading.fact(m).get("value")]
+    if not marks:
+        times = reading.value("result")
+        return {key: times[key] for key in ("size", "chain", "rounds") if key in times}
+    right = [reading.right(m) for m in marks]
+    if None in right:
+        readable = all(reading.value(m).get("readable", True) for m in marks)
+        return {} if readable else {"value": "not observable"}
+    if all(right):
+        return {"value": "right"}
+    close = [reading.step_right(reading.program.marks[m], REDUCED) for m in marks]
+    return {"value": "right in reduced precision" if all(close) else "wrong"}
+
+
+def _error_facets(reading: Reading, error: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
+    text = error["text"]
+    asked = next((s for s in walk(reading.program.steps) if s["id"] == reading.program.marks.get("result")), {})
+    found: dict[str, Any] = {
+        "error.type": error["type"],
+        "error.surfaces": "at the call" if reading.error("result") else "later",
+        "error.names": _devices_named(reading, text, target),
+        "error.operation": bool(re.search(rf"\b\w*{re.escape(str(asked.get('op', '?')).rstrip('_').split('_')[0])}\w*\b", text, re.I)),
+    }
+    operands = [reading.step_right(step) for step in reading.program.operands]
+    if operands:
+        found["operands"] = "damaged" if False in operands else "unknown" if None in operands else "intact"
+    if reading.program.healthy is not None:
+        healthy = reading.steps.get(reading.program.healthy, {})
+        found["device works"] = "value" in healthy and reading.step_right(reading.program.healthy) is not False
+    return found
+
+
+def _devices_named(reading: Reading, text: str, target: Mapping[str, Any]) -> str:
+    """Say how many of the question's devices the text of an error names: all, some, none."""
+    fallback = "accelerator" if "accelerator" in target["roles"] else "host"
+    used = {fallback if role == "device" else role for role in reading.program.roles}
+    named = [role for role in used if role in target["roles"] and _names(text, target["roles"][role]["name"])]
+    return "all devices" if used and len(named) == len(used) else "some devices" if named else "no device"
+
+
+def _names(text: str, name: str) -> bool:
+    return re.search(rf"(?<![\w:]){re.escape(name)}(?![\w:])", text, re.I) is not None
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a text, for a sentence."""
+    return text.strip().splitlines()[0][:200] if text.strip() else "(no text)"
