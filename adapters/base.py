@@ -128,8 +128,12 @@ class Adapter:
         """Return a native device. Raises what the framework raises for a device it refuses."""
         key = f"{name}/{spelled}"
         if key not in self._natives:
-            self._natives[key] = self.evaluate(self.expression(name, spelled))
+            self._natives[key] = self.name_device(name, spelled)
         return self._natives[key]
+
+    def name_device(self, name: str, spelled: str = "object") -> Any:
+        """Name a native device anew: two names of one device are two handles where a framework makes two."""
+        return self.evaluate(self.expression(name, spelled))
 
     def role_of(self, name: str) -> str | None:
         """Return the role of a device by what the framework prints it as."""
@@ -200,22 +204,35 @@ class Adapter:
 class HostBuffer:
     """Host memory with a stated alignment: whether a put may alias it depends on that."""
 
-    def __init__(self, values: list[float], alignment: str) -> None:
-        """Place float32 values on a 64-byte boundary (`aligned`) or 4 bytes past one (`misaligned`)."""
-        import array
+    #: Neutral dtype -> how the standard library packs it; complex numbers are pairs of floats.
+    _CODES = {"float32": "f", "float64": "d", "int64": "q", "uint64": "Q", "complex128": "d"}
+
+    def __init__(self, values: list[Any], alignment: str, dtype: str = "float32") -> None:
+        """Place values on a 64-byte boundary (`aligned`) or 4 bytes past one (`misaligned`)."""
         import ctypes
 
-        data = array.array("f", values).tobytes()
+        #: The neutral name, which is also NumPy's.
+        self.dtype = dtype
+        data = self._packed(values)
         self._block = ctypes.create_string_buffer(len(data) + 128)
         start = -ctypes.addressof(self._block) % 64 + (0 if alignment == "aligned" else 4)
         self.memory = memoryview(self._block).cast("B")[start : start + len(data)]
         self.memory[:] = data
 
+    def __str__(self) -> str:
+        return "host memory"
+
     def write(self, value: float) -> None:
         """Overwrite every element, as a host program that reuses its buffer does."""
+        one = self._packed([value])
+        self.memory[:] = one * (len(self.memory) // len(one))
+
+    def _packed(self, values: list[Any]) -> bytes:
         import array
 
-        self.memory[:] = array.array("f", [value] * (len(self.memory) // 4)).tobytes()
+        if self.dtype.startswith("complex"):
+            values = [part for v in values for part in (complex(v).real, complex(v).imag)]
+        return array.array(self._CODES[self.dtype], values).tobytes()
 
 
 def positions(count: int) -> list[int]:

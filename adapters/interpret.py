@@ -11,7 +11,7 @@ import os
 import warnings
 from typing import Any
 
-from .base import Adapter, HostBuffer, NotModelled, NotOffered, positions
+from .base import WHOLE, Adapter, HostBuffer, NotModelled, NotOffered, positions
 from .timing import time_loop
 
 _TEXT = 2000
@@ -118,6 +118,8 @@ class _Runner:
             raise NotOffered(f"{self.adapter.framework} offers no {name}")
         if name == "drop":
             return self.op_drop(step["args"][0]["ref"])
+        if name == "name":
+            return self.op_name(step)
         args = [self.argument(a) for a in step.get("args", [])]
         kw = {key: self.argument(a) for key, a in step.get("kw", {}).items()}
         result = own(*args, **kw)
@@ -146,7 +148,7 @@ class _Runner:
         """Return facts about a result without waiting for it."""
         if value is None:
             return {"kind": "none"}
-        if isinstance(value, (bool, int, float, complex, str)):
+        if type(value) in (bool, int, float, complex, str):  # a subclass may be the framework's own scalar
             return {"kind": "python", "type": type(value).__name__, "value": plain(value)}
         facts = self.adapter.describe(value)
         if not facts:
@@ -159,6 +161,9 @@ class _Runner:
     def op_observe(self, value: Any) -> _Fact:
         """Read a value, waiting for it; a simulation without values says so."""
         facts = self.describe(value)
+        if facts["kind"] == "handle" and (isinstance(value, list) or hasattr(value, "tolist")):
+            flat = _flat(value if isinstance(value, list) else value.tolist())
+            return _Fact({"kind": "list", "shape": [len(flat)], "elements": [plain(item) for item in flat[:WHOLE]]})
         if facts["kind"] != "tensor":
             return _Fact(facts)
         try:
@@ -199,13 +204,16 @@ class _Runner:
             "texts": [clean(str(left)), clean(str(right))],
         })
 
-    def op_name(self, device: Any) -> Any:
-        """Name a device: the native handle as an opaque value."""
-        return device
+    def op_name(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Name a device anew: the native handle as an opaque value."""
+        device = step["args"][0]
+        native = self.adapter.name_device(device["device"], device.get("spelled", "object"))
+        self.values[step["id"]] = native
+        return {"value": self.describe(native)}
 
-    def op_buffer(self, values: list[float], alignment: str) -> Any:
+    def op_buffer(self, values: list[Any], alignment: str, dtype: str = "float32") -> Any:
         """Make host memory outside the framework."""
-        return HostBuffer(values, alignment)
+        return HostBuffer(values, alignment, dtype)
 
     def op_write_buffer(self, buffer: HostBuffer, value: float) -> _Fact:
         """Write to host memory behind the framework's back."""
@@ -239,6 +247,10 @@ def _refs(step: dict[str, Any]) -> list[str]:
     walk(step.get("args", []))
     walk(list(step.get("kw", {}).values()))
     return found
+
+
+def _flat(values: Any) -> list[Any]:
+    return [x for item in values for x in _flat(item)] if isinstance(values, list) else [values]
 
 
 def _data(data: Any, imag: Any) -> Any:

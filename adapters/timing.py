@@ -2,55 +2,126 @@
 
 A loop chains its outputs, since some frameworks synchronise values and not devices, and holds at
 most 20 calls: longer queues fill up (JAX's CPU runtime blocks from the 32nd call in flight on).
-Sizes come from a fixed ladder; the smallest whose synchronised loop takes `wanted` seconds is used.
+Sizes come from a fixed ladder; the smallest is used whose loop holds enough work to tell queueing
+from computing. Raw times are all that is returned: what they mean is decided by their ratios, by
+whoever reads them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .base import Adapter
+from .base import Adapter, NotOffered
 
 #: Edge lengths of the square operands.
 LADDER = (64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384)
+#: The largest edge for operations that need memory rather than time: 256 MiB for each value in flight.
+LARGEST = {"add": 8192}
+#: How the work of a loop grows with the edge.
+POWER = {"matmul": 3, "add": 2}
 #: Seconds of synchronised work that a loop should at least hold.
 WANTED = 0.05
+#: How often one call is timed: the shortest time is its own, the others are those of a busy machine.
+SAMPLES = 5
+#: Times WANTED: on a machine so busy that a loop takes that long, a larger one would take minutes.
+LONG = 10
+#: How often a set of rounds is taken again when they disagree, because something else used the machine.
+TRIES = 3
 
 
-def time_loop(adapter: Adapter, op: str, device: Any, dtype: Any, chain: int, rounds: int, end: str) -> dict[str, Any]:
+def time_loop(
+    adapter: Adapter, op: str, device: Any, dtype: Any, chain: int, rounds: int, end: str, at_most: float, at_least: float,
+    weight: float,
+) -> dict[str, Any]:  # fmt: skip
     """Time `rounds` loops of `chain` calls of a binary operation and return the raw times in seconds.
 
-    `end` is what follows the loop: `barrier` (wait for all) or `read` (read one value, then wait).
-    Each round gives `returned` (the loop's own time), `read` (for `read`) and `synchronised`; the
-    first one compiles and allocates, and is kept apart by whoever reads the times.
+    `end` is what follows the loop: `barrier` (wait for all), `read` (read one value of the result) or
+    `read-other` (read a value that was there before), then wait. Each round gives `returned` (the
+    loop's own time), `read` where one was, and `synchronised`; the first one compiles and allocates,
+    and is kept apart by whoever reads the times. Rounds agree when these times are all at most
+    `at_most` or all at least `at_least` of the synchronised one; the loop should take `weight` times
+    what its calls alone cost.
     """
-    for size in LADDER:
-        operands = _operands(adapter, op, size, device, dtype)
-        first = _round(adapter, op, operands, chain, end)
-        if _round(adapter, op, operands, chain, end)["synchronised"] >= WANTED:
+    for name in (op, "full", "corner", "item"):
+        if not hasattr(adapter, name):
+            raise NotOffered(f"{adapter.framework} offers no {name}")
+    size: int | None = LADDER[0]
+    idle = 0.0
+    while size is not None:
+        loop = _Loop(adapter, op, size, device, dtype, chain, end)
+        first = loop.round()
+        best, mean = loop.call_alone()
+        work = chain * best
+        idle = idle or work
+        if work >= weight * idle and (work >= WANTED or chain * mean >= LONG * WANTED):
             break
-    later = [_round(adapter, op, operands, chain, end) for _ in range(rounds)]
-    return {"op": op, "size": size, "chain": chain, "end": end, "rounds": [first, *later]}
+        size = _following(op, size, work)
+    later, tries = _agreeing(loop, rounds, at_most, at_least)
+    return {
+        "op": op, "size": loop.size, "chain": chain, "end": end, "rounds": [first, *later], "tries": tries,
+        # What as many calls take one by one, at this size and at the smallest: what the calls alone cost.
+        "work": work, "idle": idle, "value": loop.value(),
+    }  # fmt: skip
 
 
-def _operands(adapter: Any, op: str, size: int, device: Any, dtype: Any) -> tuple[Any, Any]:
-    # A matmul with 1/size everywhere keeps its other operand's values; a sum grows slowly.
-    left = adapter.full((size, size), 1.0 / size if op == "matmul" else 0.5, dtype, device)
-    right = adapter.full((size, size), 3.0, dtype, device)
-    adapter.barrier([left, right])
-    return left, right
+def _following(op: str, size: int, work: float) -> int | None:
+    """Return the next size to try; None at the ladder's end.
+
+    A guess from a small size is far off where memory, not arithmetic, takes the time: it aims low first.
+    """
+    larger = [s for s in LADDER if size < s <= LARGEST.get(op, LADDER[-1])]
+    aim = WANTED if work >= WANTED / 4 else WANTED / 4
+    enough = [s for s in larger if work * (s / size) ** POWER.get(op, 2) >= aim]
+    return enough[0] if enough else larger[-1] if larger else None
 
 
-def _round(adapter: Any, op: str, operands: tuple[Any, Any], chain: int, end: str) -> dict[str, float]:
-    call = getattr(adapter, op)
-    left, value = operands
-    started = adapter.clock()
-    for _ in range(chain):
-        value = call(left, value)
-    times = {"returned": adapter.clock() - started}
-    if end == "read":
-        adapter.item(adapter.corner(value))
-        times["read"] = adapter.clock() - started
-    adapter.barrier([value])
-    times["synchronised"] = adapter.clock() - started
-    return times
+def _agreeing(loop: _Loop, rounds: int, at_most: float, at_least: float) -> tuple[list[dict[str, float]], int]:
+    """Return a set of rounds that agree, and how many sets it took; the last set where none agrees."""
+    for tries in range(1, TRIES + 1):
+        later = [loop.round() for _ in range(rounds)]
+        parts = [[r[key] / r["synchronised"] if r["synchronised"] else 1.0 for r in later] for key in later[0] if key != "synchronised"]
+        if all(max(p) <= at_most or min(p) >= at_least for p in parts):
+            break
+    return later, tries
+
+
+class _Loop:
+    """A chain of calls on operands of one size."""
+
+    def __init__(self, adapter: Any, op: str, size: int, device: Any, dtype: Any, chain: int, end: str) -> None:
+        self.adapter, self.call, self.chain, self.end = adapter, getattr(adapter, op), chain, end
+        self.size = size
+        # Each call changes every element: a product doubles it, a sum adds a half.
+        self.left = adapter.full((size, size), 2.0 / size if op == "matmul" else 0.5, dtype, device)
+        self.start = adapter.full((size, size), 3.0, dtype, device)
+        self.other = adapter.corner(self.left)
+        self.result = self.start
+        adapter.barrier([self.left, self.start, self.other])
+
+    def round(self) -> dict[str, float]:
+        """Run the loop once, from the start, and return its times."""
+        adapter, call, left, value, clock = self.adapter, self.call, self.left, self.start, self.adapter.clock
+        started = clock()
+        for _ in range(self.chain):
+            value = call(left, value)
+        times = {"returned": clock() - started}
+        if self.end != "barrier":
+            adapter.item(self.other if self.end == "read-other" else adapter.corner(value))
+            times["read"] = clock() - started
+        adapter.barrier([value])
+        times["synchronised"] = clock() - started
+        self.result = value
+        return times
+
+    def call_alone(self) -> tuple[float, float]:
+        """Return what one call takes when it is waited for: at best, and on average."""
+        times = []
+        for _ in range(SAMPLES):
+            started = self.adapter.clock()
+            self.adapter.barrier([self.call(self.left, self.start)])
+            times.append(self.adapter.clock() - started)
+        return min(times), sum(times) / SAMPLES
+
+    def value(self) -> float:
+        """Return an element of the last round's result: whether anything was computed at all."""
+        return float(self.adapter.item(self.adapter.corner(self.result)))

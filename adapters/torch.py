@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from typing import TYPE_CHECKING, Any, Iterator
 
 from .base import Adapter, NotModelled, NotOffered, role
@@ -21,6 +22,8 @@ _BUILD_SPEAKING = (
     "No CUDA GPUs are available",
     "CUDA driver",
 )
+#: What FakeTensor says of what it cannot fake: memory that isn't its own, operations nobody wrote.
+_FAKE_SPEAKING = ("Please convert all Tensors to FakeTensors", "NYI:", "is not supported for tensor subclasses")
 
 
 class Torch(Adapter):
@@ -43,9 +46,16 @@ class Torch(Adapter):
                 "float8_e5m2fnuz", "float8_e8m0fnu",
             )
         },
-        "int2": "torch.int2", "int4": "torch.int4", "uint2": "torch.uint2", "uint4": "torch.uint4",
+        "int1": "torch.int1", "int2": "torch.int2", "int4": "torch.int4",
+        "uint1": "torch.uint1", "uint2": "torch.uint2", "uint4": "torch.uint4",
         "complex32": "torch.complex32", "float4_e2m1fn": "torch.float4_e2m1fn_x2",
     }
+
+    @classmethod
+    def start(cls) -> None:
+        """Import PyTorch, and let it warn each time: what it says once, only the first question would hear."""
+        super().start()
+        torch.set_warn_always(True)
 
     @classmethod
     def identity(cls) -> dict[str, Any]:
@@ -100,8 +110,8 @@ class Torch(Adapter):
     def missing(self, name: str, spelled: str) -> str:
         """Spell a device that is not here."""
         kind = self.kind.replace("fake-", "")
-        if self.fake and name == "absent":
-            raise NotModelled("FakeTensor makes any device type without looking for hardware")
+        if self.fake and name != "misspelt":
+            raise NotModelled("FakeTensor makes any device without looking for hardware")
         present = {k.replace("fake-", "") for k in (self.kind, *self.roles)}
         absent = next(k for k in ("cuda", "xpu", "mps") if k not in present and not _here(k))
         text = {"absent": absent, "out-of-range": f"{kind}:99", "misspelt": kind + "u"}[name]
@@ -158,7 +168,7 @@ class Torch(Adapter):
         """Tell a simulation's build and driver errors from the framework's refusals."""
         text = str(error)
         if self.fake and (
-            any(sign in text for sign in _BUILD_SPEAKING)
+            any(sign in text for sign in _BUILD_SPEAKING + _FAKE_SPEAKING)
             or type(error).__name__ in ("DataDependentOutputException", "DynamicOutputShapeException")
             or (isinstance(error, NotImplementedError) and "Could not run" in text)
         ):
@@ -173,7 +183,9 @@ class Torch(Adapter):
         """Return device, dtype and shape."""
         if not isinstance(value, torch.Tensor):
             return {}
-        pinned = bool(value.device.type == "cpu" and self.kind == "cuda" and value.is_pinned())
+        # Asking starts CUDA, so only where it is started or the question's own.
+        may = not self.fake and (self.kind not in ("cpu", "meta") or torch.cuda.is_initialized())
+        pinned = bool(may and value.device.type == "cpu" and value.is_pinned())
         return {
             "device": str(value.device),
             "dtype": self.dtype_name(value.dtype),
@@ -225,10 +237,10 @@ class Torch(Adapter):
         return torch.zeros_like(x)
 
     def from_buffer(self, buffer: Any, device: Any) -> Any:  # noqa: D102
-        return torch.frombuffer(buffer.memory, dtype=torch.float32).to(device)
+        return torch.frombuffer(buffer.memory, dtype=self.dtype(buffer.dtype)).to(device)
 
     def from_buffer_copy(self, buffer: Any, device: Any) -> Any:  # noqa: D102
-        return torch.frombuffer(buffer.memory, dtype=torch.float32).to(device, copy=True)
+        return torch.frombuffer(buffer.memory, dtype=self.dtype(buffer.dtype)).to(device, copy=True)
 
     def to_memory(self, x: Any, kind: str) -> Any:
         """Move a host tensor to pinned memory."""
@@ -350,8 +362,46 @@ class Torch(Adapter):
             return x.cuda()
         raise NotOffered(f"torch tensors have no {kind}()")
 
+    # --- devices as values ----------------------------------------------------------------------
+
     def device_of(self, x: Any) -> Any:  # noqa: D102
         return x.device
+
+    def parse_device(self, spelling: Any) -> Any:  # noqa: D102
+        return torch.device(spelling)
+
+    def clone_device(self, device: Any) -> Any:  # noqa: D102
+        return torch.device(device)
+
+    def ordinal(self, device: Any) -> Any:  # noqa: D102
+        return device.index
+
+    def accelerator_count(self) -> Any:
+        """Count what can be used here."""
+        self._looks_for_hardware()
+        return torch.accelerator.device_count()
+
+    def best_device(self) -> Any:
+        """Choose as programs do."""
+        self._looks_for_hardware()
+        return torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
+
+    def _looks_for_hardware(self) -> None:
+        if not self.computes:
+            raise NotModelled("a simulated device is never found by looking for hardware")
+        if not hasattr(torch, "accelerator"):
+            raise NotOffered("torch.accelerator came with 2.6")
+
+    # --- reading back ---------------------------------------------------------------------------
+
+    def to_list(self, x: Any) -> Any:  # noqa: D102
+        return x.tolist()
+
+    def to_numpy(self, x: Any) -> Any:
+        """Give the data to NumPy, where that is installed."""
+        if importlib.util.find_spec("numpy") is None:
+            raise NotOffered("NumPy is not installed beside torch")
+        return x.numpy()
 
 
 def _accelerator(kind: str, count: int, evidence: str = "measured") -> dict[str, dict[str, str]]:

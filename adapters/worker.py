@@ -70,7 +70,8 @@ class _State:
             if request.get("type") == "hello":
                 return self.hello(request)
             if request.get("type") == "run":
-                return {"type": "observation", "observation": run(self.instance(request["device"]), request["program"])}
+                adapter = self.instance(request["device"], request.get("roles"))
+                return {"type": "observation", "observation": run(adapter, request["program"])}
             return _refusal(f"unknown message type {request.get('type')!r}")
         except Unavailable as error:
             return _refusal(str(error))
@@ -80,8 +81,8 @@ class _State:
     def hello(self, request: dict[str, Any]) -> dict[str, Any]:
         """Import the framework and say what is here."""
         framework = request["framework"]
-        adapter = load(request.get("adapter") or ADAPTERS[framework])
         try:
+            adapter = load(request.get("adapter") or ADAPTERS[framework])
             adapter.start()
         except Exception as error:
             text = clean(f"{type(error).__name__}: {error}")
@@ -99,15 +100,17 @@ class _State:
             "environment": {name: os.environ[name] for name in adapter.variables if name in os.environ},
             "operations": sorted(name for name in dir(adapter) if name not in known and not name.startswith("_")),
             "dtypes": adapter.offered_dtypes(),
+            "environments": adapter.environments,
             "devices": {
                 kind: {"available": False, "why": roles} if isinstance(roles, str) else {"available": True, "roles": roles}
                 for kind, roles in self.kinds.items()
             },
         }
 
-    def instance(self, kind: str) -> Adapter:
+    def instance(self, kind: str, given: dict[str, Any] | None = None) -> Adapter:
         if kind not in self.instances:
-            roles = self.kinds.get(kind)
+            # In an environment that hides its device a kind is still asked about, by the roles that it has elsewhere.
+            roles = given or self.kinds.get(kind)
             if self.adapter is None or not isinstance(roles, dict):
                 raise Unavailable(f"no device kind {kind!r} here")
             self.instances[kind] = self.adapter(kind, roles)

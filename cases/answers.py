@@ -53,6 +53,11 @@ def refused_or_wrong(reading: Reading) -> str | None:
     return refused(reading) or ("garbage" if wrong else None)
 
 
+def unread(vocabulary: Vocabulary) -> Vocabulary:
+    """Return the same answers for a question that reads nothing, because an empty value holds nothing."""
+    return Vocabulary({word: m for word, m in vocabulary.words.items() if word != "garbage"}, vocabulary.decide)
+
+
 def role_of(reading: Reading, mark: str = "result") -> Any:
     """Return the role of the device that a value is on, None for a device without one."""
     return reading.value(mark).get("role")
@@ -131,25 +136,42 @@ TRUTH = Vocabulary(
 )
 
 
-def _decide_promotion(reading: Reading) -> str:
-    word = decide_works(reading)
-    if word != "works":
-        return word
-    got = reading.value("result").get("dtype")
-    names = {reading.wanted["tensor"]: "keeps-dtype", reading.wanted["scalar"]: "takes-scalar-dtype"}
-    return names.get(str(got), "other-dtype")
+#: What a promotion can do to a right value. `wanted` names the tensor's and the scalar's dtype.
+PROMOTIONS = {
+    "keeps-dtype": (WORKS, "the right value, in the tensor's dtype"),
+    "takes-scalar-dtype": (WORKS, "the right value, in the scalar's dtype"),
+    "other-dtype": (NEUTRAL, "the right value, in a dtype that neither operand has"),
+    "truncates": (WRONG, "an integer or boolean result: the fraction is lost"),
+}
 
 
-#: A scalar of another dtype: `wanted` names the tensor's and the scalar's.
-PROMOTION = Vocabulary(
-    {
-        **RAISES, **GARBAGE, **ELSEWHERE,
-        "keeps-dtype": (WORKS, "the right value, in the tensor's dtype"),
-        "takes-scalar-dtype": (WORKS, "the right value, in the scalar's dtype"),
-        "other-dtype": (NEUTRAL, "the right value, in a dtype that neither operand has"),
-    },
-    _decide_promotion,
-)  # fmt: skip
+def promotion(*words: str, scalar_on: str | None = None) -> Vocabulary:
+    """Return the answers to "which dtype?" for a scalar of another dtype.
+
+    Only the words that can come out: an integer result that is right is impossible where a fraction
+    is expected. `scalar_on` is the scalar's role where it isn't the tensor's (mark `home`). Mark
+    `scalar` is the scalar where it is a value, which a framework may have narrowed when it made it.
+    """
+    there = {f"moves-to-{scalar_on}": (NEUTRAL, f"on the {scalar_on}, where only the scalar was")} if scalar_on else {}
+
+    def decide(reading: Reading) -> str:
+        word = refused(reading)
+        if word:
+            return word
+        made = reading.value("scalar").get("dtype")
+        if made not in (None, reading.wanted["scalar"]):
+            raise Inconclusive(f"the scalar was made in {made}, not in {reading.wanted['scalar']}")
+        got = str(reading.value("result").get("dtype"))
+        if "truncates" in words and got.startswith(("int", "uint", "bool")):
+            return "truncates"
+        if refused_or_wrong(reading):
+            return "garbage"
+        if not at_home(reading):
+            return f"moves-to-{scalar_on}" if scalar_on and role_of(reading) == scalar_on else "moves-elsewhere"
+        names = {reading.wanted["scalar"]: "takes-scalar-dtype", reading.wanted["tensor"]: "keeps-dtype"}
+        return names.get(got, "other-dtype")
+
+    return Vocabulary({**RAISES, **GARBAGE, **ELSEWHERE, **there, **{w: PROMOTIONS[w] for w in words}}, decide)
 
 
 def _decide_move(reading: Reading) -> str:
@@ -248,25 +270,27 @@ COMPARISON = Vocabulary(
 )
 
 
-def _decide_missing(reading: Reading) -> str:
-    if reading.error("result"):
-        return "raises"
-    if reading.late_error():
-        return "raises-late"
-    role = role_of(reading)
-    return f"falls-back-to-{role}" if role in ("host", "accelerator") else "accepted"
+#: What a program gets that asked for a device which isn't there, by the role of what it got.
+FALLS_BACK = {
+    "host": (WRONG, "silently made on the host"),
+    "accelerator": (WRONG, "silently made on another device than the one asked for"),
+}
+
+
+def missing_device(*roles: str) -> Vocabulary:
+    """Return the answers to "what comes of a device that is not there?", where these roles are."""
+
+    def decide(reading: Reading) -> str:
+        word = refused(reading)
+        role = role_of(reading)
+        return word or (f"falls-back-to-{role}" if role in roles else "accepted")
+
+    falls = {f"falls-back-to-{role}": FALLS_BACK[role] for role in roles}
+    return Vocabulary({**RAISES, **falls, "accepted": (WRONG, "made on a device that isn't there")}, decide)
 
 
 #: A device that is not there.
-MISSING_DEVICE = Vocabulary(
-    {
-        **RAISES,
-        "falls-back-to-host": (WRONG, "silently made on the host"),
-        "falls-back-to-accelerator": (WRONG, "silently made on another device than the one asked for"),
-        "accepted": (WRONG, "made on a device that isn't there"),
-    },
-    _decide_missing,
-)
+MISSING_DEVICE = missing_device("host", "accelerator")
 
 
 def lands(*roles: str) -> Vocabulary:

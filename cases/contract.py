@@ -6,11 +6,12 @@ order of the file and the first that matches speaks; put the particular before t
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from functools import cache
+from fnmatch import fnmatchcase, translate
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,15 @@ class Entry:
 
     def speaks_of(self, case: str, kind: str, version: str) -> bool:
         """Say whether the entry is about this case on this device kind in this version."""
-        return (
-            any(fnmatchcase(case, glob) for glob in self.cases)
-            and any(fnmatchcase(kind, glob) for glob in self.targets)
-            and _within(version, self.versions)
-        )
+        return self._cases(case) and self._targets(kind) and _within(version, self.versions)
+
+    @cached_property
+    def _cases(self) -> Callable[[str], bool]:
+        return _matcher(self.cases)
+
+    @cached_property
+    def _targets(self) -> Callable[[str], bool]:
+        return _matcher(self.targets)
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,13 @@ class Contract:
         return known if known is not None and answer not in known.answers else None
 
 
+def _matcher(globs: Iterable[str]) -> Callable[[str], bool]:
+    """Compile globs once: fnmatch keeps too few patterns to be asked about every entry for every cell."""
+    pattern = re.compile("|".join(translate(glob) for glob in globs))
+    return lambda text: pattern.match(text) is not None
+
+
+@cache
 def _within(version: str, wanted: SpecifierSet) -> bool:
     try:
         return wanted.contains(Version(version), prereleases=True)

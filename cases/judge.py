@@ -55,6 +55,8 @@ def judge(case: Case, target: Mapping[str, Any], reply: Mapping[str, Any]) -> di
         "status": ANSWERED, "answer": None, "class": None, "facets": {}, "evidence": evidence(case, target),
         "verdict": None, "norm": None, "why": "",
     }  # fmt: skip
+    if "seconds" in reply:
+        cell["seconds"] = reply["seconds"]
     observation = reply.get("observation")
     if observation is None:
         cell["status"], cell["why"] = reply["status"], reply.get("why", "")

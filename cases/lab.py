@@ -48,6 +48,10 @@ OPERATIONS: Mapping[str, str] = {
     "cast": "change the dtype", "to_host_shortcut": "the framework's short way to the host",
     "to_accelerator_shortcut": "the framework's short way to the accelerator",
     "device_of": "the device that a tensor says it is on",
+    "parse_device": "make a device of its spelling", "clone_device": "copy a device handle",
+    "ordinal": "the ordinal that a device reports", "accelerator_count": "how many accelerators there are",
+    "best_device": "an accelerator if there is one, else the host",
+    "to_list": "plain Python numbers of a tensor", "to_numpy": "a NumPy array of a tensor",
 }  # fmt: skip
 #: The interpreter's own operations: looking, waiting, forgetting, and the world outside.
 LOOKS: Mapping[str, str] = {
@@ -56,7 +60,7 @@ LOOKS: Mapping[str, str] = {
     "drop": "forget a value",
     "same": "same object, shared storage, or neither",
     "compare": "compare two devices as values",
-    "name": "name a device",
+    "name": "name a device, anew each time",
     "buffer": "make host memory with an alignment",
     "write_buffer": "write to host memory",
     "time": "time a loop: returned against synchronised",
@@ -253,8 +257,7 @@ class Lab:
             value = self.do.to_memory(value, memory)
         if shared:
             self.do.tail(value, 0)
-        if imag is None:
-            self._made[value.id] = values
+        self._made[value.id] = values if imag is None else _complex(values, imag)
         return value
 
     def _placed(self, raw: Any, kind: dict[str, str], on: Place, commitment: str) -> Symbol:
@@ -287,7 +290,7 @@ class Lab:
         healthy = None
         question = marks.get("result")
         if question is not None and question.id in self._questions:
-            when = [question.id] + [s.id for name, s in marks.items() if name == "value"]
+            when = list(dict.fromkeys([question.id, *(s.id for s in marks.values() if s.id in self._questions)]))
             for made, values in list(self._made.items()):
                 look = self._probe("observe", [{"ref": made}], when)
                 self._expected[look] = values
@@ -350,6 +353,10 @@ def _size(shape: Sequence[int]) -> int:
 
 def _shape(values: Any) -> list[int]:
     return [len(values), *_shape(values[0])] if isinstance(values, list) else []
+
+
+def _complex(real: Any, imag: Any) -> Any:
+    return [_complex(r, i) for r, i in zip(real, imag, strict=True)] if isinstance(real, list) else complex(real, imag)
 
 
 def _fill(like: Any, value: float) -> Any:

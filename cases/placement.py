@@ -21,7 +21,7 @@ SHAPE = (N, N)
 COUNT = N * N
 #: Which rows the ids ask for: in another order, one twice.
 IDS = [3, 1, 200, 1]
-PLACES = {"host": Lab.host, "accelerator": Lab.accelerator, "peer": Lab.peer, "device": Lab.device}
+PLACES = {"host": Lab.host, "accelerator": Lab.accelerator, "peer": Lab.peer, "device": Lab.device, "alias": Lab.alias}
 #: Both orders of host and accelerator, and two accelerators. `device-device` is the control.
 CONTROL = ("device", "device")
 PAIRS = (CONTROL, ("host", "accelerator"), ("accelerator", "host"), ("accelerator", "peer"))

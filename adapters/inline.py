@@ -1,0 +1,367 @@
+"""Write a method of an adapter out as plain code for given arguments (controller side, no framework).
+
+An adapter's methods are read as syntax trees and evaluated as far as they can be without the
+framework: tests of the device kind are decided, loops over roles unrolled, helpers put in where they
+are called. What is left is the framework's own code.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.source import Class, Module, UnclearError
+
+#: Stands in generated code where a context manager's method yields.
+YIELD = "__yield__"
+#: Without side effects and without the framework; everything else stays as it is written.
+_PURE: dict[str, Any] = {
+    f.__name__: f
+    for f in (abs, all, any, bool, dict, enumerate, float, getattr, int, isinstance, len, list, max, min, next, range, repr, set, sorted,
+              str, sum, tuple, zip)
+}  # fmt: skip
+#: Exceptions by which an adapter itself says that there is nothing to ask.
+_WORDS = ("NotOffered", "NotModelled")
+
+
+class RefusedError(Exception):
+    """The adapter refuses by itself; `args` are NotOffered or NotModelled, and why."""
+
+
+def parse(text: str) -> ast.expr:
+    """Return an expression's tree."""
+    return ast.parse(text, mode="eval").body
+
+
+def known(node: ast.expr) -> Any:
+    """Return the value of an expression that needs nothing but pure Python. Raises UnclearError."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id not in _PURE and part.id not in _bound(node):
+            raise UnclearError(part.id)
+        if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
+            raise UnclearError("no plain expression")
+    tree = ast.fix_missing_locations(ast.Expression(copy.deepcopy(node)))
+    try:
+        return eval(compile(tree, "<adapter>", "eval"), {"__builtins__": _PURE})  # noqa: S307  names are checked above
+    except Exception as error:
+        raise UnclearError(str(error)) from error
+
+
+def _bound(node: ast.AST) -> set[str]:
+    """Return the names that comprehensions and lambdas inside bind themselves."""
+    names = {n.id for c in ast.walk(node) if isinstance(c, ast.comprehension) for n in ast.walk(c.target) if isinstance(n, ast.Name)}
+    return names | {a.arg for f in ast.walk(node) if isinstance(f, ast.Lambda) for a in f.args.args}
+
+
+@dataclass
+class Inliner:
+    """Writes methods out for one target."""
+
+    cls: Class
+    #: What is known of `self`: `kind`, `roles`, and what the class says.
+    facts: Mapping[str, Any]
+    #: `role/spelling` and dtype names -> what `self.device(…)` and `self.dtype(…)` stand for.
+    devices: Mapping[str, str]
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    #: What is known of other values: `s1.dtype` -> `float32`.
+    values: Mapping[str, Any] = field(default_factory=dict)
+    #: Methods and helpers that can't be written out and are given as functions, by name.
+    given: dict[str, tuple[Module, ast.FunctionDef]] = field(default_factory=dict)
+    #: Keep intermediate values as expressions instead of variables.
+    lazy: bool = False
+    #: What variables made on the way are called.
+    prefix: str = "v"
+
+    def method(self, name: str, args: Sequence[ast.expr], kw: Mapping[str, ast.expr], out: list[ast.stmt]) -> ast.expr:
+        """Return what a call of a method comes to; statements that go before it are added to `out`."""
+        found = self.cls.find(name)
+        if found is None:
+            raise UnclearError(f"no method {name}")
+        home, owner, function = found
+        return self._call(home, owner, function, args, kw, out)
+
+    def value(self, home: Module, owner: ast.ClassDef, node: ast.expr, given: Mapping[str, Any]) -> Any:
+        """Return the value of an expression in a method for given arguments. Raises UnclearError."""
+        env = {name: _literal(item) for name, item in given.items()}
+        return known(_Body(self, home, owner, []).expression(node, env))
+
+    def _call(
+        self, home: Module, owner: ast.ClassDef | None, function: ast.FunctionDef, args: Sequence[ast.expr],
+        kw: Mapping[str, ast.expr], out: list[ast.stmt],
+    ) -> ast.expr:  # fmt: skip
+        statements: list[ast.stmt] = []
+        try:
+            env = _bind(function, args, kw, method=owner is not None)
+            found = _Body(self, home, owner, statements).run(function.body, env)
+        except UnclearError:
+            self.given[function.name] = home, self._plain(home, owner, function)
+            return ast.Call(ast.Name(function.name, ast.Load()), list(args), [ast.keyword(k, v) for k, v in kw.items()])
+        out += statements
+        return found if found is not None else ast.Constant(None)
+
+    def _plain(self, home: Module, owner: ast.ClassDef | None, function: ast.FunctionDef) -> ast.FunctionDef:
+        """Return a function with what is known of `self` put in. Raises UnclearError when that isn't all."""
+        if not _mentions_self(function):
+            return function
+        out: list[ast.stmt] = []
+        changed: ast.FunctionDef = _Expression(_Body(self, home, owner, out), {}).visit(copy.deepcopy(function))
+        if out or _mentions_self(changed):
+            raise UnclearError(f"{home.name}, line {function.lineno}")
+        return changed
+
+    def variable(self, name: str) -> str:
+        """Return a name for a value on the way."""
+        return f"{self.prefix}_{name}"
+
+
+def _mentions_self(function: ast.FunctionDef) -> bool:
+    return any(isinstance(node, ast.Name) and node.id in ("self", "cls") for node in ast.walk(function))
+
+
+def _bind(function: ast.FunctionDef, args: Sequence[ast.expr], kw: Mapping[str, ast.expr], *, method: bool) -> dict[str, ast.expr]:
+    names = [a.arg for a in [*function.args.posonlyargs, *function.args.args]][1 if method else 0 :]
+    env = dict(zip(names, args, strict=False))
+    if len(args) > len(names):
+        if function.args.vararg is None:
+            raise UnclearError(f"{function.name} takes {len(names)} arguments")
+        env[function.args.vararg.arg] = ast.Tuple(list(args[len(names) :]), ast.Load())
+    elif function.args.vararg is not None:
+        env[function.args.vararg.arg] = ast.Tuple([], ast.Load())
+    env.update(kw)
+    defaults = function.args.defaults
+    for name, default in zip(names[len(names) - len(defaults) :], defaults, strict=True):
+        env.setdefault(name, default)
+    for a, keyword_default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        if keyword_default is not None:
+            env.setdefault(a.arg, keyword_default)
+    return env
+
+
+class _Body:
+    """The statements of one function."""
+
+    def __init__(self, inliner: Inliner, home: Module, owner: ast.ClassDef | None, out: list[ast.stmt]) -> None:
+        self.inliner = inliner
+        self.home = home
+        self.owner = owner
+        self.out = out
+
+    def run(self, body: list[ast.stmt], env: dict[str, ast.expr]) -> ast.expr | None:
+        """Write statements out; return what the function returns, None when it doesn't."""
+        for statement in body:
+            found = self.statement(statement, env)
+            if found is not None:
+                return found
+        return None
+
+    def statement(self, node: ast.stmt, env: dict[str, ast.expr]) -> ast.expr | None:
+        match node:
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                return None
+            case ast.Expr(value=ast.Yield()):
+                self.out.append(ast.Expr(ast.Name(YIELD, ast.Load())))
+            case ast.Expr(value=value):
+                found = self.expression(value, env)
+                if not isinstance(found, ast.Constant):
+                    self.out.append(ast.Expr(found))
+            case ast.Return(value=value):
+                return self.expression(value, env) if value is not None else ast.Constant(None)
+            case ast.If(test=test, body=body, orelse=orelse):
+                kept, self.out = self.out, []  # what a test needs first is of no more use once it is decided
+                decided = self.expression(test, env)
+                self.out = kept
+                return self.branch(decided, body, orelse, env)
+            case ast.For(target=ast.Name(id=name), iter=items, body=body):
+                for item in known(self.expression(items, env)):
+                    self.run(body, env | {name: _literal(item)})
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                env[name] = self.keep(name, self.expression(value, env))
+            case ast.Assign(targets=[target], value=value):
+                self.out.append(ast.Assign([self.expression(target, env)], self.expression(value, env)))
+            case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+                # The framework decides whether this changes the value in place: the caller's name isn't bound anew.
+                chosen = self.inliner.variable(name)
+                self.out.append(ast.Assign([ast.Name(chosen, ast.Store())], self.expression(ast.Name(name, ast.Load()), env)))
+                self.out.append(ast.AugAssign(ast.Name(chosen, ast.Store()), op, self.expression(value, env)))
+                env[name] = ast.Name(chosen, ast.Load())
+            case ast.Import() | ast.ImportFrom():
+                self.out.append(node)
+            case ast.With(items=items, body=body):
+                return self.block(items, body, env)
+            case ast.Raise(exc=ast.Call(func=ast.Name(id=name), args=args)) if name in _WORDS:
+                raise RefusedError(name, *(ast.unparse(self.expression(a, env)) for a in args))
+            case _:
+                raise UnclearError(f"{self.home.name}, line {node.lineno}")
+        return None
+
+    def branch(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], env: dict[str, ast.expr]) -> ast.expr | None:
+        try:
+            chosen = body if known(test) else orelse
+        except UnclearError:
+            # An adapter that first looks whether there is anything to ask: there was, and it isn't the framework's code.
+            if len(body) != 1 or not isinstance(body[0], ast.Raise) or not any(word in ast.unparse(body[0]) for word in _WORDS):
+                raise
+            chosen = orelse
+        return self.run(chosen, env)
+
+    def block(self, items: list[ast.withitem], body: list[ast.stmt], env: dict[str, ast.expr]) -> ast.expr | None:
+        if any("suppress" in ast.unparse(item.context_expr) for item in items):
+            raise UnclearError("what happens after an error that is suppressed")
+        entered = [ast.withitem(self.expression(i.context_expr, env), i.optional_vars) for i in items]
+        outer, self.out = self.out, []
+        found = self.run(body, env)
+        if found is not None and not isinstance(found, ast.Constant):
+            name = self.inliner.variable("result")
+            self.out.append(ast.Assign([ast.Name(name, ast.Store())], found))
+            found = ast.Name(name, ast.Load())
+        inner, self.out = self.out, outer
+        self.out.append(ast.With(entered, inner or [ast.Pass()]))
+        return found
+
+    def keep(self, name: str, value: ast.expr) -> ast.expr:
+        """Return how to speak of an intermediate value later on."""
+        if self.inliner.lazy or not any(isinstance(n, ast.Call) for n in ast.walk(value)):
+            return value
+        chosen = self.inliner.variable(name)
+        self.out.append(ast.Assign([ast.Name(chosen, ast.Store())], value))
+        return ast.Name(chosen, ast.Load())
+
+    def expression(self, node: ast.expr, env: Mapping[str, ast.expr]) -> ast.expr:
+        changed: ast.expr = _Expression(self, env).visit(copy.deepcopy(node))
+        return changed
+
+
+class _Expression(ast.NodeTransformer):
+    """Puts arguments in for parameters, and what is known of `self` for its attributes."""
+
+    def __init__(self, body: _Body, env: Mapping[str, ast.expr]) -> None:
+        self.body = body
+        self.inliner = body.inliner
+        self.env = env
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self.env and isinstance(node.ctx, ast.Load):
+            return copy.deepcopy(self.env[node.id])
+        if node.id in self.body.home.constants and isinstance(node.ctx, ast.Load):
+            try:
+                return _literal(known(self.body.home.constants[node.id]))
+            except UnclearError:
+                return node
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") and node.value.id not in self.env:
+            if node.attr in self.inliner.facts:
+                return _literal(self.inliner.facts[node.attr])
+            raise UnclearError(f"self.{node.attr}")
+        changed = _expr(self.generic_visit(node))
+        return _literal(self.inliner.values[name]) if (name := ast.unparse(changed)) in self.inliner.values else changed
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        if isinstance(node.value, ast.Dict) and isinstance(node.ctx, ast.Load):
+            # Of a table only the entry that is asked for has to be known.
+            key = self.visit(node.slice)
+            for name, value in zip(node.value.keys, node.value.values, strict=True):
+                if name is not None and isinstance(key, ast.Constant) and isinstance(name, ast.Constant) and name.value == key.value:
+                    return self.visit(value)  # type: ignore[no-any-return]
+        return _folded(self.generic_visit(node))
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        test = self.visit(node.test)
+        try:
+            return self.visit(node.body if known(test) else node.orelse)  # type: ignore[no-any-return]
+        except UnclearError:
+            return ast.IfExp(test, self.visit(node.body), self.visit(node.orelse))
+
+    def _fold(self, node: ast.expr) -> ast.expr:
+        return _folded(self.generic_visit(node))
+
+    visit_JoinedStr = visit_Compare = visit_BoolOp = visit_UnaryOp = _fold  # noqa: N815
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        changed = _expr(self.generic_visit(node))
+        folded = _folded(changed)
+        # Sums of numbers stay as they are written: that says more.
+        return folded if isinstance(folded, ast.Constant) and isinstance(folded.value, str) else changed
+
+    def _comprehension(self, node: ast.expr) -> ast.expr:
+        inner = _Expression(self.body, {k: v for k, v in self.env.items() if k not in _bound(node)})
+        return _folded(inner.generic_visit(node))
+
+    visit_ListComp = visit_GeneratorExp = visit_SetComp = visit_DictComp = visit_Lambda = _comprehension  # noqa: N815
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        func = node.func
+        args = [piece for a in node.args for piece in self._pieces(a)]
+        kw = {k.arg: self.visit(k.value) for k in node.keywords if k.arg is not None}
+        if len(kw) < len(node.keywords):
+            raise UnclearError("**")
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in ("self", "cls"):
+            return self._own(func.attr, args, kw)
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call) and ast.unparse(func.value) == "super()":
+            found = self.inliner.cls.find(func.attr, after=self.body.owner)
+            if found is None:
+                raise UnclearError(f"super().{func.attr}")
+            return self.inliner._call(*found, args, kw, self.body.out)
+        if isinstance(func, ast.Name) and func.id in self.body.home.functions:
+            home = self.body.home
+            return self.inliner._call(home, None, home.functions[func.id], args, kw, self.body.out)
+        changed = ast.Call(self.visit(func), args, [ast.keyword(name, value) for name, value in kw.items()])
+        if isinstance(func, ast.Name) and func.id == "getattr" and len(args) == 2 and isinstance(args[1], ast.Constant):
+            return ast.Attribute(args[0], str(args[1].value), ast.Load())
+        return _folded(changed)
+
+    def _own(self, name: str, args: list[ast.expr], kw: dict[str, ast.expr]) -> ast.expr:
+        if name in ("device", "expression"):
+            key = "/".join([str(known(a)) for a in args] + ["object"] * (2 - len(args)))
+            if key not in self.inliner.devices:
+                raise UnclearError(f"device {key}")
+            text = self.inliner.devices[key]
+            return parse(text) if name == "device" else ast.Constant(text)
+        if name == "dtype":
+            asked = known(args[0])
+            if asked not in self.inliner.dtypes:
+                raise UnclearError(f"dtype {asked}")
+            return parse(self.inliner.dtypes[asked])
+        if name == "resolve":
+            roles = self.inliner.facts.get("roles", {})
+            asked = known(args[0])
+            return ast.Constant(("accelerator" if "accelerator" in roles else "host") if asked == "device" else asked)
+        found = self.inliner.cls.find(name)
+        if found is None:
+            raise UnclearError(f"self.{name}")
+        return self.inliner._call(*found, args, kw, self.body.out)
+
+    def _pieces(self, arg: ast.expr) -> list[ast.expr]:
+        if not isinstance(arg, ast.Starred):
+            return [self.visit(arg)]
+        spread = self.visit(arg.value)
+        return list(spread.elts) if isinstance(spread, ast.Tuple | ast.List) else [ast.Starred(spread, ast.Load())]
+
+
+def _expr(node: ast.AST) -> ast.expr:
+    assert isinstance(node, ast.expr), "an expression stays one"
+    return node
+
+
+def _folded(tree: ast.AST) -> ast.expr:
+    """Return the value of an expression as a literal where it is known, else the expression."""
+    node = _expr(tree)
+    if isinstance(node, ast.List | ast.Tuple | ast.Constant):
+        return node
+    try:
+        return _literal(known(node))
+    except UnclearError:
+        return node
+
+
+def _literal(value: Any) -> ast.expr:
+    if isinstance(value, Mapping):
+        value = {key: dict(item) if isinstance(item, Mapping) else item for key, item in value.items()}
+    try:
+        return parse(repr(value))
+    except SyntaxError as error:
+        raise UnclearError(repr(value)) from error

@@ -1,0 +1,419 @@
+"""A program in a framework's own code: the expressions of its adapter, with a case's arguments (controller side).
+
+An adapter is a phrase book: each operation is a method that returns one native expression. Here it is
+read (see `source`, `inline`) and never imported, so that what is shown is what ran, on a
+machine where the framework need not be installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from adapters.inline import YIELD, Inliner, RefusedError, known, parse
+from adapters.source import Class, Module, UnclearError, class_of, module
+from adapters.worker import ADAPTERS
+
+_SPELLINGS = ("object", "string", "indexed", "indexless")
+_MISSING = ("absent", "out-of-range", "misspelt")
+_ARGUMENT = re.compile(r"__a(\d+)__")
+#: Operands of a timed loop when nobody says which size was used.
+_SIZE = 1024
+
+
+@dataclass(frozen=True)
+class Line:
+    """A step in native code; several lines where the framework needs them, a comment where it has none."""
+
+    step: str
+    code: str
+    #: Whether the code can be run.
+    runs: bool = True
+
+
+class Phrases:
+    """The phrase book of one target."""
+
+    def __init__(self, target: Mapping[str, Any]) -> None:
+        """Take a target as a record's header describes it. Raises UnclearError when its adapter has no source here."""
+        self.framework: str = target["framework"]
+        path = target.get("adapter") or ADAPTERS.get(self.framework)
+        if path is None:
+            raise UnclearError(f"no adapter for {self.framework} is known here")
+        self._cls = class_of(path, target["version"])
+        self._where = path.partition(":")[0]
+        self._target = target
+        self.imports = str(_constant(self._cls, "imports", ""))
+        self._dtypes: Mapping[str, str] = _constant(self._cls, "dtypes", {})
+        self._facts = {**_attributes(self._cls), "kind": target["device"], "roles": _plain_roles(target)}
+        self._facts.update(_set_at_start(self._cls, self._facts))
+        self._values: dict[str, Any] = {}
+        self._refused: dict[str, RefusedError] = {}
+        self._devices: dict[str, str] = {}
+        self._devices.update(self._spelled())
+        self._given: dict[str, tuple[Module, ast.FunctionDef]] = {}
+
+    def _inliner(self, *, lazy: bool = False, prefix: str = "v") -> Inliner:
+        return Inliner(self._cls, self._facts, self._devices, self._dtypes, self._values, lazy=lazy, prefix=prefix)
+
+    def _spelled(self) -> Iterator[tuple[str, str]]:
+        """Yield `role/spelling` -> how the framework writes it, as far as it can be known."""
+        roles = self._facts["roles"]
+        named: Mapping[str, str] = self._target.get("spelled", {})
+        own = "accelerator" if "accelerator" in roles else "host"
+        for name in (*roles, "device", *_MISSING):
+            role = own if name == "device" else name
+            for spelled in _SPELLINGS:
+                key = f"{role}/{spelled}"
+                try:
+                    method = "missing" if role in _MISSING else "spelling"
+                    found = self._inliner(lazy=True).method(method, [ast.Constant(role), ast.Constant(spelled)], {}, [])
+                    yield f"{name}/{spelled}", str(named.get(key) or known(found))
+                except RefusedError as refusal:
+                    self._refused[f"{name}/{spelled}"] = refusal
+                except UnclearError:
+                    if key in named:
+                        yield f"{name}/{spelled}", named[key]
+
+    # --- programs -------------------------------------------------------------------------------
+
+    def lines(self, program: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> list[Line]:
+        """Return a program's question in native code, without the probes that follow a refusal.
+
+        `sizes` tells the operands' edge that a timed step used.
+        """
+        return [line for step in program["steps"] for line in self._step(step, sizes or {}, set())]
+
+    def script(
+        self, program: Mapping[str, Any], *, title: str = "", environment: str | None = None, sizes: Mapping[str, int] | None = None
+    ) -> str:
+        """Return a complete script: environment, imports, the question step by step, and a wait at the end."""
+        lines = self.lines(program, sizes)
+        body = [line.code for line in lines]
+        live = [step["id"] for step in _walk(program["steps"]) if _keeps(step) and "when" not in step]
+        dropped = {step["args"][0]["ref"] for step in _walk(program["steps"]) if step.get("op") == "drop"}
+        barrier = self._barrier([name for name in live if name not in dropped])
+        if barrier:
+            body += ["# wait for everything that was queued", barrier]
+        text = self._around("\n".join(body))
+        variables = {**self._target.get("environment", {}), **self.environment(environment)}
+        head = [f"# {part}" for part in title.splitlines()]
+        head += ["import os", *(f"os.environ[{name!r}] = {value!r}" for name, value in variables.items())] if variables else []
+        head += [self.imports, *self._prelude(text, program)]
+        return "\n".join([*head, "", text, ""])
+
+    def environment(self, name: str | None) -> Mapping[str, str]:
+        """Return the variables of an environment that a case asks for."""
+        table: Mapping[str, Mapping[str, str]] = _constant(self._cls, "environments", {})
+        return table.get(name, {}) if name else {}
+
+    def _step(self, step: Mapping[str, Any], sizes: Mapping[str, int], outer: set[str]) -> Iterator[Line]:
+        if "when" in step:
+            return
+        try:
+            if "scope" in step:
+                args = [ast.Constant(step["scope"]), *(parse(self.argument(a)) for a in step.get("args", []))]
+                entered = ast.unparse(self._inliner().method("scope", args, {}, []))
+                inner = [line for s in step["body"] for line in self._step(s, sizes, outer)]
+                code = f"with {entered}:\n" + _indented("\n".join(line.code for line in inner) or "pass")
+                yield Line(step["id"], code, all(line.runs for line in inner))
+            else:
+                yield Line(step["id"], self._operation(step, sizes))
+        except UnclearError as reason:
+            what = step.get("op") or step["scope"]
+            yield Line(step["id"], f"# {what}: see {self._where}; it can't be written as plain code ({reason})", False)
+        except RefusedError as refusal:
+            what = "the framework offers no such thing" if refusal.args[0] == "NotOffered" else "the simulation can't express it"
+            yield Line(step["id"], f"# {step.get('op') or step['scope']}: {what}: {' '.join(map(str, refusal.args[1:]))}", False)
+
+    def _operation(self, step: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
+        op, name = step["op"], step["id"]
+        args = [self.argument(a) for a in step.get("args", [])]
+        kw = {key: self.argument(a) for key, a in step.get("kw", {}).items()}
+        match op:
+            case "observe":
+                return f"print({args[0]})"
+            case "barrier":
+                return self._barrier(list(args)) or "pass"
+            case "drop":
+                return f"del {args[0]}"
+            case "same":
+                return self._same(*args)
+            case "compare":
+                return f"print({args[0]} == {args[1]}, {args[1]} == {args[0]}, hash({args[0]}) == hash({args[1]}))"
+            case "name":
+                return f"{name} = {args[0]}"
+            case "buffer":
+                self._values = {f"{name}.dtype": known(parse(kw.get("dtype", args[2] if len(args) > 2 else "'float32'")))}
+                return f"{name} = HostBuffer({', '.join([*args, *(f'{k}={v}' for k, v in kw.items())])})"
+            case "write_buffer":
+                return f"{args[0]}.write({args[1]})"
+            case "time":
+                return self._timed(step["kw"], sizes.get(name, _SIZE))
+        before, expression = self.phrase(op, args, kw, prefix=name)
+        if re.fullmatch(rf"{name}_\w+", expression):
+            # A value that got a name on the way: let it be the step's own.
+            return re.sub(rf"\b{expression}\b", name, "\n".join(before))
+        return "\n".join([*before, f"{name} = {expression}"])
+
+    def _same(self, left: str, right: str) -> str:
+        try:
+            before, one = self.phrase("identity_of", [left], {}, prefix="left")
+            also, other = self.phrase("identity_of", [right], {}, prefix="right")
+        except (UnclearError, RefusedError):
+            return f"print({left} is {right})"
+        return "\n".join([*before, *also, f"print({left} is {right}, {one} == {other})"])
+
+    def _barrier(self, values: Sequence[str]) -> str:
+        try:
+            before, expression = self.phrase("barrier", [f"[{', '.join(values)}]"], {}, prefix="wait")
+        except UnclearError as reason:
+            return f"# then wait as {self._where} does ({reason})"
+        return "\n".join(before if expression == "None" else [*before, expression])
+
+    def _timed(self, asked: Mapping[str, Any], size: int) -> str:
+        device, dtype = self.argument(asked["device"]), self.argument(asked["dtype"])
+        shape = f"({size}, {size})"
+        value = f"1.0 / {size}" if asked["op"] == "matmul" else "0.5"
+        made, left = self.phrase("full", [shape, value, dtype, device], {}, prefix="left")
+        more, right = self.phrase("full", [shape, "3.0", dtype, device], {}, prefix="right")
+        call, result = self.phrase(asked["op"], ["left", "value"], {}, prefix="call")
+        look, corner = self.phrase("corner", ["value"], {}, prefix="corner")
+        last, item = self.phrase("item", [corner], {}, prefix="item")
+        read = [*look, *last, item, "read = time.perf_counter() - started"] if asked["end"] == "read" else []
+        shown = "returned {returned:.4f} s, " + ("read {read:.4f} s, " if read else "") + "synchronised {synchronised:.4f} s"
+        wait = self._barrier(["value"]).splitlines()
+        loop = [
+            "value = right", "started = time.perf_counter()", f"for _ in range({asked['chain']}):",
+            *(f"    {line}" for line in [*call, f"value = {result}"]), "returned = time.perf_counter() - started", *read, *wait,
+            "synchronised = time.perf_counter() - started", f"print(f'{shown}')",
+        ]  # fmt: skip
+        operands = [*made, f"left = {left}", *more, f"right = {right}", *self._barrier(["left", "right"]).splitlines()]
+        return "\n".join([*operands, f"for _ in range({asked['rounds'] + 1}):", *(f"    {line}" for line in loop)])
+
+    # --- phrases --------------------------------------------------------------------------------
+
+    def argument(self, arg: Any) -> str:
+        """Return an argument on the wire in native code. Raises UnclearError for a device that can't be named here."""
+        if isinstance(arg, list):
+            return f"[{', '.join(self.argument(a) for a in arg)}]"
+        if not isinstance(arg, dict):
+            return number(arg)
+        if "ref" in arg:
+            return str(arg["ref"])
+        if "device" in arg:
+            key = f"{arg['device']}/{arg.get('spelled', 'object')}"
+            if key in self._refused:
+                raise self._refused[key]
+            if key not in self._devices:
+                raise UnclearError(f"a device {key} of {self._target['device']}")
+            return self._devices[key]
+        if "dtype" in arg:
+            if arg["dtype"] not in self._dtypes:
+                raise RefusedError("NotOffered", f"no dtype {arg['dtype']}")
+            return self._dtypes[arg["dtype"]]
+        if "slice" in arg:
+            return f"slice({', '.join(map(repr, arg['slice']))})"
+        return data(arg["data"], arg.get("imag"))
+
+    def phrase(self, op: str, args: Sequence[str], kw: Mapping[str, str], *, prefix: str) -> tuple[list[str], str]:
+        """Return the statements and the expression that a call of an operation comes to."""
+        plain = _template(self._cls, op, len(args), tuple(kw))
+        if plain is not None:
+            values = [*args, *kw.values()]
+            return [], _ARGUMENT.sub(lambda found: _fitting(values[int(found[1])], plain, found), plain)
+        inliner = self._inliner(prefix=prefix)
+        out: list[ast.stmt] = []
+        found = inliner.method(op, [parse(a) for a in args], {key: parse(value) for key, value in kw.items()}, out)
+        self._given.update(inliner.given)
+        return [line for statement in out for line in _text(statement).splitlines()], _text(found)
+
+    def _around(self, text: str) -> str:
+        """Put a script's body into what surrounds a whole program of this target."""
+        out: list[ast.stmt] = []
+        try:
+            self._inliner(prefix="around").method("around", [], {}, out)
+        except (UnclearError, RefusedError) as reason:
+            return f"# inside what {self._where} puts around a program ({reason})\n{text}"
+        lines = "\n".join(_text(statement) for statement in out).splitlines()
+        place = next((line for line in lines if line.strip() == YIELD), None)
+        if place is None:
+            return text
+        at = lines.index(place)
+        indent = " " * (len(place) - len(place.lstrip()))
+        return "\n".join([*lines[:at], _indented(text, indent), *lines[at + 1 :]])
+
+    def _prelude(self, text: str, program: Mapping[str, Any]) -> Iterator[str]:
+        """Yield imports and definitions that a script's body needs."""
+        if any(step.get("op") == "time" for step in _walk(program["steps"])):
+            yield "import time"
+        if "HostBuffer(" in text:
+            base = module("adapters.base")
+            yield "\n" + _text(_bare(base.classes["HostBuffer"])) + "\n"
+        todo = [name for name in self._given if re.search(rf"\b{name}\(", text)]
+        done: set[str] = set()
+        while todo:
+            name = todo.pop()
+            if name in done:
+                continue
+            done.add(name)
+            home, function = self._given.get(name) or (self._cls.bases[0][0], self._cls.bases[0][0].functions[name])
+            needs = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+            yield from (_text(home.imports[n]) for n in sorted(needs & home.imports.keys()) if _absolute(home.imports[n]))
+            yield from (f"class {word}(Exception): pass" for word in ("NotOffered", "NotModelled") if word in needs)
+            yield from (f"{n} = {_text(home.constants[n])}" for n in sorted(needs & home.constants.keys()))
+            yield "\n" + _text(_bare(function)) + "\n"
+            todo += sorted(needs & home.functions.keys())
+
+
+# --- reading an adapter's class --------------------------------------------------------------------
+
+
+def _constant(cls: Class, name: str, default: Any) -> Any:
+    expression = cls.attribute(name)
+    try:
+        return default if expression is None else known(expression)
+    except UnclearError:
+        return default
+
+
+def _attributes(cls: Class) -> dict[str, Any]:
+    """Return the class's attributes that are plain values."""
+    names = {
+        target.id
+        for _, definition in cls.bases for node in definition.body if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target]) if isinstance(target, ast.Name)
+    }  # fmt: skip
+    missing = object()
+    found = {name: _constant(cls, name, missing) for name in names}
+    return {name: value for name, value in found.items() if value is not missing}
+
+
+def _set_at_start(cls: Class, facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes that `__init__` sets to something that can be known, base classes first."""
+    for home, definition in reversed(cls.bases):
+        for node in definition.body:
+            if not isinstance(node, ast.FunctionDef) or node.name != "__init__" or home.name == "adapters.base":
+                continue
+            for statement in node.body:
+                match statement:
+                    case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attr)], value=value):
+                        inliner = Inliner(cls, dict(facts), {}, lazy=True)
+                        try:
+                            seen = inliner.value(home, definition, value, {"kind": facts["kind"], "roles": facts["roles"]})
+                        except (UnclearError, RefusedError):
+                            continue
+                        facts = {**facts, attr: seen}
+                        yield attr, seen
+
+
+def _plain_roles(target: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    return {name: dict(facts) for name, facts in target["roles"].items()}
+
+
+@cache
+def _template(cls: Class, op: str, count: int, names: tuple[str, ...]) -> str | None:
+    """Return a method's one expression with places for its arguments; None when it is not that simple."""
+    found = cls.find(op)
+    if found is None:
+        raise UnclearError(f"the adapter has no {op}")
+    home, _, function = found
+    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    used = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+    involved = used & {"self", "cls", "super", "getattr", *home.functions, *home.constants}
+    if len(body) != 1 or not isinstance(body[0], ast.Return) or involved:
+        return None
+    places = [ast.Name(f"__a{n}__", ast.Load()) for n in range(count + len(names))]
+    kw = dict(zip(names, places[count:], strict=True))
+    try:
+        return _text(Inliner(cls, {}, {}).method(op, places[:count], kw, []))
+    except (UnclearError, RefusedError):
+        return None
+
+
+def _fitting(value: str, text: str, found: re.Match[str]) -> str:
+    """Return an argument as it fits into its place: in parentheses where it would otherwise read differently."""
+    before, after = text[: found.start()], text[found.end() : found.end() + 1]
+    alone = (not before or before[-1] in "([=" or before.endswith(", ")) and after in ("", ")", "]", ",", ":")
+    return value if alone or _atom(value, after) else f"({value})"
+
+
+@cache
+def _atom(text: str, after: str) -> bool:
+    tree = parse(text)
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float):
+        return after != "."
+    return isinstance(tree, ast.Constant | ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.List | ast.Tuple)
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def number(value: Any) -> str:
+    """Return a Python number, text or None in code."""
+    text = repr(value)
+    return f"float({text!r})" if text in ("nan", "inf", "-inf") else text
+
+
+def data(values: Any, imag: Any = None) -> str:
+    """Return nested lists of numbers in code; what repeats is written as a repetition."""
+    if not isinstance(values, list):
+        if imag is not None:
+            return f"complex({number(values)}, {number(imag)})"
+        return f"float({values!r})" if isinstance(values, str) else number(values)
+    items = [data(v, None if imag is None else i) for v, i in zip(values, imag or values, strict=True)]
+    for period in range(1, 9):
+        if len(items) >= 4 * period and len(items) % period == 0 and items == items[:period] * (len(items) // period):
+            return f"[{', '.join(items[:period])}] * {len(items) // period}"
+    runs = list(_runs(items))
+    if len(items) >= 16 and len(runs) <= len(items) // 4:
+        return " + ".join(f"[{item}]" + (f" * {count}" if count > 1 else "") for item, count in runs)
+    return f"[{', '.join(items)}]"
+
+
+def _runs(items: list[str]) -> Iterator[tuple[str, int]]:
+    count = 0
+    for n, item in enumerate(items):
+        count += 1
+        if n + 1 == len(items) or items[n + 1] != item:
+            yield item, count
+            count = 0
+
+
+def _walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for step in steps:
+        yield step
+        yield from _walk(step.get("body", []))
+
+
+def _keeps(step: Mapping[str, Any]) -> bool:
+    return "op" in step and step["op"] not in ("observe", "barrier", "drop", "same", "compare", "write_buffer", "time", "buffer", "name")
+
+
+def _text(node: ast.AST) -> str:
+    return ast.unparse(ast.fix_missing_locations(node))
+
+
+def _indented(text: str, by: str = "    ") -> str:
+    return "\n".join(by + line if line else line for line in text.splitlines())
+
+
+def _bare(definition: ast.stmt) -> ast.stmt:
+    """Return a definition without annotations; a method that is given as a function loses its `self`."""
+    tree = ast.parse(_text(definition)).body[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.returns, node.decorator_list = None, []
+            for argument in [*node.args.args, *node.args.kwonlyargs]:
+                argument.annotation = None
+    if isinstance(tree, ast.FunctionDef) and tree.args.args and tree.args.args[0].arg in ("self", "cls"):
+        del tree.args.args[0]
+    return tree
+
+
+def _absolute(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Import) or (isinstance(statement, ast.ImportFrom) and statement.level == 0)

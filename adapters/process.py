@@ -1,0 +1,222 @@
+"""One worker process: start it, hand it its sources, ask it, end it with its group.
+
+The worker speaks JSON lines (see PROTOCOL.md). Whatever it does instead (dies, hangs, answers another
+request, half a line or rubbish) becomes a sentence; the caller replaces the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from adapters.targets import Spec, interpreter
+from adapters.worker import ADAPTERS, PROTOCOL
+
+_HERE = Path(__file__).parent
+#: Longest line that a worker may answer, in bytes.
+LONGEST = 16 * 2**20
+_SHARED = ("__init__", "base", "timing", "interpret", "worker")
+
+
+class WorkerFailed(Exception):
+    """A worker that can't go on; `status` is `crashed` or `hung`, the message says what it did."""
+
+    def __init__(self, status: str, why: str) -> None:
+        """Keep the status beside the sentence."""
+        super().__init__(why)
+        self.status = status
+
+
+class NotStarted(Exception):
+    """A worker that didn't start, or has not the framework; the message says why and what to do."""
+
+
+@cache
+def sources(framework: str) -> bytes:
+    """Return the modules that a worker needs, as one JSON object."""
+    names = list(_SHARED)
+    own = ADAPTERS.get(framework)
+    if own:
+        names.append(own.partition(":")[0].rpartition(".")[2])
+    found = {"adapters" if n == "__init__" else f"adapters.{n}": (_HERE / f"{n}.py").read_text("utf-8") for n in names}
+    return json.dumps(found).encode()
+
+
+class Process:
+    """A running worker."""
+
+    def __init__(self, spec: Spec) -> None:
+        """Start the interpreter; nothing is waited for. Raises NotStarted."""
+        self.spec = spec
+        boot = (_HERE / "boot.py").read_text("utf-8")
+        environment = {**os.environ, **dict(spec.environment)}
+        # A measurement must not depend on the suite's own choices for Python.
+        environment.pop("PYTHONSTARTUP", None)
+        if spec.adapter:
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.getcwd(), environment.get("PYTHONPATH")]))
+        typed = spec.argv is not None and len(spec.argv) > 1
+        command = [*(spec.argv or (sys.executable,)), *(["-q", "-i"] if typed else ["-u", "-c", boot])]
+        try:
+            self._popen = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+                bufsize=0, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise NotStarted(f"{interpreter(spec)} can't be started: {error.strerror or error}") from error
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._said: deque[bytes] = deque(maxlen=40)
+        self._next = 0
+        self._listeners = [
+            threading.Thread(target=self._listen, args=(self._popen.stdout,), daemon=True),
+            threading.Thread(target=self._drain, args=(self._popen.stderr,), daemon=True),
+        ]
+        for thread in self._listeners:
+            thread.start()
+        if typed:
+            # Through a command that splits words again (ssh) only the interpreter's prompt is safe; it
+            # reads ahead, so that the sources follow once it has said that it is ready.
+            self._send(b"exec(" + ascii(boot).encode() + b")\n")
+
+    # --- the conversation -----------------------------------------------------------------------
+
+    def hello(self, warm: list[str], deadline: float) -> dict[str, Any]:
+        """Hand over the sources and wait for the framework. Raises NotStarted."""
+        until = time.monotonic() + deadline
+        where = interpreter(self.spec)
+        try:
+            self._ready(where, deadline)
+            data = sources(self.spec.framework)
+            self._send(b"%d\n" % len(data) + data)
+            request = {"type": "hello", "framework": self.spec.framework, "adapter": self.spec.adapter, "warm": warm}
+            reply = self._ask(request, max(until - time.monotonic(), 1.0))
+        except WorkerFailed as failed:
+            raise NotStarted(f"{self.spec.framework} in {where}: {failed}") from failed
+        if reply.get("type") == "unavailable":
+            hint = f"; install it there ({where} -m pip install {self.spec.framework})" if reply.get("missing") else ""
+            raise NotStarted(f"{self.spec.framework} can't be imported in {where}: {reply.get('why')}{hint}")
+        if reply.get("type") != "hello" or reply.get("protocol") != PROTOCOL:
+            raise NotStarted(f"{self.spec.framework} in {where}: no hello of protocol {PROTOCOL}: {reply.get('error', reply)}"[:600])
+        return reply
+
+    def _ready(self, where: str, deadline: float) -> None:
+        try:
+            said = self._line(deadline)
+        except WorkerFailed as failed:
+            said = str(failed).encode()
+        if said != b"ready":
+            words = self._last_words() or said.decode("utf-8", "replace")[:200]
+            raise NotStarted(f"{where} is no Python that can be a worker (3.9 or later): {words}")
+
+    def run(self, device: str, program: dict[str, Any], roles: dict[str, Any] | None, deadline: float) -> dict[str, Any]:
+        """Ask for one observation. Raises WorkerFailed; the process is then of no more use.
+
+        `roles` are the target's, for a worker in an environment that hides them.
+        """
+        request = {"type": "run", "device": device, "program": program, **({"roles": roles} if roles else {})}
+        reply = self._ask(request, deadline)
+        observation = reply.get("observation")
+        if reply.get("type") != "observation" or not isinstance(observation, dict) or not isinstance(observation.get("steps"), dict):
+            raise WorkerFailed("crashed", f"no observation but: {json.dumps(reply)[-600:]}")
+        return observation
+
+    def _ask(self, request: dict[str, Any], deadline: float) -> dict[str, Any]:
+        self._next += 1
+        self._send(json.dumps({**request, "id": self._next}).encode() + b"\n")
+        line = self._line(deadline)
+        try:
+            reply = json.loads(line)
+        except ValueError as error:
+            raise WorkerFailed("crashed", f"answered rubbish: {line[:80]!r}") from error
+        if not isinstance(reply, dict) or reply.get("id") != self._next:
+            got = reply.get("id") if isinstance(reply, dict) else reply
+            raise WorkerFailed("crashed", f"answered request {got!r} when asked {self._next}")
+        return reply
+
+    def _send(self, data: bytes) -> None:
+        assert self._popen.stdin is not None
+        with contextlib.suppress(OSError):  # a dead worker is noticed by what it doesn't answer
+            view = memoryview(data)
+            while view:
+                view = view[self._popen.stdin.write(view) or 0 :]
+
+    def _line(self, deadline: float) -> bytes:
+        try:
+            line = self._lines.get(timeout=deadline)
+        except queue.Empty:
+            raise WorkerFailed("hung", f"no answer within {deadline:g} s") from None
+        if line is None:
+            raise WorkerFailed("crashed", self._epitaph())
+        return line
+
+    def _listen(self, stream: IO[bytes]) -> None:
+        rest = b""
+        while chunk := stream.read(65536):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                self._lines.put(line)
+            if len(rest) > LONGEST:
+                self._lines.put(b"(a line without an end)")
+                break
+        self._lines.put(None)
+
+    def _drain(self, stream: IO[bytes]) -> None:
+        while chunk := stream.read(4096):
+            self._said.append(chunk)
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def _epitaph(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(5)
+        code = self._popen.returncode
+        if code is None:
+            return "closed its output"
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                return f"ended by {signal.Signals(-code).name}{self._quoted()}"
+        return f"ended with exit status {code} in the middle of a question{self._quoted()}"
+
+    def _quoted(self) -> str:
+        words = self._last_words()
+        return f": {words}" if words else ""
+
+    def _last_words(self) -> str:
+        self._listeners[1].join(0.5)
+        lines = b"".join(self._said).decode("utf-8", "replace").replace(">>> ", "").strip().splitlines()
+        return lines[-1].strip()[:300] if lines else ""
+
+    def end(self) -> None:
+        """Say goodbye and end the whole process group."""
+        self._send(b'{"type": "bye", "id": 0}\n')
+        with contextlib.suppress(OSError, AttributeError):
+            self._popen.stdin.close()  # type: ignore[union-attr]  suppressed above
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(0.2)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process group at once."""
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(OSError):  # the group may be gone, or be a zombie's
+                os.killpg(self._popen.pid, signal.SIGKILL)
+        else:
+            self._popen.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(5)
+        for thread in self._listeners:
+            thread.join(1)
+        for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # what was not sent to a dead worker is of no use
+                    stream.close()

@@ -1,0 +1,209 @@
+"""Which targets there are: the selector language, and what is installed, without importing it.
+
+A selector is `[label=]framework:device[@interpreter-or-command]`; framework and device may be globs.
+What stands behind `@` is run: a path to a Python interpreter, or a command that ends in one.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from adapters.worker import ADAPTERS
+
+_LABEL = re.compile(r"[A-Za-z0-9_.+-]+")
+_NAME = re.compile(r"[A-Za-z0-9_.*?\[\]!-]+")
+_GLOB = re.compile(r"[*?\[]")
+
+
+class SelectorError(Exception):
+    """A selector that can't be followed; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Selector:
+    """One `--target`, taken apart."""
+
+    framework: str
+    device: str
+    label: str | None = None
+    #: What stands behind `@`, as it was typed; None for the suite's own interpreter.
+    command: str | None = None
+
+    def __str__(self) -> str:
+        """Return the selector as it is typed."""
+        return f"{self.label + '=' if self.label else ''}{self.framework}:{self.device}{'@' + self.command if self.command else ''}"
+
+    @property
+    def explicit(self) -> bool:
+        """Say whether exactly one target is named: such a one must start."""
+        return not _GLOB.search(self.framework + self.device)
+
+    def name(self, framework: str, device: str) -> str:
+        """Return the name of a target that this selector chose."""
+        plain = f"{framework}:{device}"
+        if self.label:
+            return f"{self.label}={plain}"
+        return f"{plain}@{self.command}" if self.command else plain
+
+    def argv(self) -> tuple[str, ...] | None:
+        """Return the command to run, None for the suite's own interpreter. Raises SelectorError."""
+        if self.command is None:
+            return None
+        try:
+            words = tuple(shlex.split(self.command))
+        except ValueError as error:
+            raise SelectorError(f"target {self}: the command can't be split into words: {error}") from error
+        program = os.path.expanduser(words[0]) if words else ""
+        if not words or shutil.which(program) is None:
+            raise SelectorError(
+                f"target {self}: no interpreter or command {program!r} here; give a path to a Python, or a command that ends in one"
+            )
+        return (program, *words[1:])
+
+
+def parse(text: str) -> Selector:
+    """Take a selector apart. Raises SelectorError."""
+    chosen, _, command = text.partition("@")
+    label, equals, rest = chosen.rpartition("=")
+    framework, colon, device = rest.partition(":")
+    if not colon or not _NAME.fullmatch(framework) or not _NAME.fullmatch(device):
+        raise SelectorError(f"target {text!r} is not [label=]framework:device[@interpreter-or-command], such as torch:cpu or 'jax:*'")
+    if equals and not _LABEL.fullmatch(label):
+        raise SelectorError(f"target {text!r}: a label is made of letters, digits and ._+-, not {label!r}")
+    if "@" in text and not command.strip():
+        raise SelectorError(f"target {text!r}: nothing stands behind the @")
+    return Selector(framework, device, label or None, command.strip() or None)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Devices of a framework that one process can serve, and the environment that it needs."""
+
+    devices: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    #: Distributions of which one must be installed for these devices; () for none.
+    needs: tuple[str, ...] = ()
+    install: str = ""
+
+
+#: JAX chooses its default device for the whole process, so that host and accelerator don't share one.
+GROUPS: Mapping[str, tuple[Group, ...]] = {
+    "jax": (
+        Group(("cpu",), (("JAX_PLATFORMS", "cpu"),)),
+        Group(("gpu",), (), ("jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm60-plugin", "jax-rocm7-plugin"), "pip install 'jax[cuda13]'"),
+        Group(("tpu",), (), ("libtpu",), "pip install 'jax[tpu]'"),
+    ),
+}
+_ONE_GROUP = (Group(("*",)),)
+_EXTRAS = {"torch": "torch", "jax": "jax", "numpy": "array-api", "array-api-strict": "array-api"}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One worker to start: everything that distinguishes it from another."""
+
+    framework: str
+    #: `module:Class` of an adapter from outside, None for the suite's own.
+    adapter: str | None
+    argv: tuple[str, ...] | None
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def within(self, environment: Mapping[str, str]) -> Spec:
+        """Return the same worker in a changed environment."""
+        merged = {**dict(self.environment), **environment}
+        return Spec(self.framework, self.adapter, self.argv, tuple(sorted(merged.items())))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A worker to start and the selectors that want devices of it."""
+
+    spec: Spec
+    group: Group
+    selectors: tuple[Selector, ...]
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A target that isn't here, known without starting anything."""
+
+    name: str
+    why: str
+    explicit: bool
+
+
+def adapters(extra: Iterable[str] = ()) -> dict[str, str | None]:
+    """Return every framework that has an adapter -> its `module:Class`, None for the suite's own.
+
+    Others come from the entry points of the group `device_semantics.adapters` (name = framework), and
+    from `extra`: texts `NAME=module:Class`. Raises SelectorError.
+    """
+    found: dict[str, str | None] = dict.fromkeys(ADAPTERS)
+    for point in importlib.metadata.entry_points(group="device_semantics.adapters"):
+        found[point.name] = point.value.partition("[")[0].strip()
+    for text in extra:
+        name, equals, path = text.partition("=")
+        if not equals or not _NAME.fullmatch(name) or path.count(":") != 1 or not all(path.split(":")):
+            raise SelectorError(f"adapter {text!r} is not NAME=module:Class, such as mine=my_package.adapter:MyAdapter")
+        found[name] = path
+    return found
+
+
+def plan(selectors: list[Selector], known: Mapping[str, str | None]) -> tuple[list[Wanted], list[Absent]]:
+    """Return the workers to start for some selectors, and what is known not to be here."""
+    wanted: dict[tuple[Spec, Group], list[Selector]] = {}
+    absent: dict[str, Absent] = {}
+    for selector in selectors:
+        frameworks = [name for name in known if fnmatchcase(name, selector.framework)]
+        if not frameworks:
+            raise SelectorError(f"target {selector}: no framework {selector.framework!r}; there are {', '.join(sorted(known))}")
+        argv = selector.argv()
+        for framework in frameworks:
+            for group in _groups(framework, selector.device):
+                why = None if argv or known[framework] else missing(framework, group)
+                if why:
+                    for device in group.devices:
+                        name = selector.name(framework, device if device != "*" else selector.device)
+                        absent.setdefault(name, Absent(name, why, selector.explicit))
+                    continue
+                spec = Spec(framework, known[framework], argv, group.environment)
+                wanted.setdefault((spec, group), []).append(selector)
+    return [Wanted(spec, group, tuple(chosen)) for (spec, group), chosen in wanted.items()], list(absent.values())
+
+
+def _groups(framework: str, device: str) -> list[Group]:
+    groups = GROUPS.get(framework, _ONE_GROUP)
+    fitting = [g for g in groups if "*" in g.devices or any(fnmatchcase(d, device) for d in g.devices)]
+    # A device that no group names is asked for all the same: the worker says that it isn't there.
+    return fitting or [groups[-1]]
+
+
+def missing(framework: str, group: Group) -> str | None:
+    """Return why a framework's devices can't be here, in the suite's own interpreter, or None."""
+    if importlib.util.find_spec(framework.replace("-", "_")) is None:
+        return f"not installed: pip install {framework}, or tox run -e conformance with the extra {_EXTRAS.get(framework, framework)}"
+    if group.needs and not any(_installed(name) for name in group.needs):
+        return f"no plugin for it is installed: {group.install}"
+    return None
+
+
+def _installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def interpreter(spec: Spec) -> str:
+    """Return the interpreter or command of a worker, for a sentence."""
+    return shlex.join(spec.argv) if spec.argv else sys.executable

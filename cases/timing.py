@@ -1,0 +1,156 @@
+"""Time: when is work really finished? The area `time`.
+
+A loop of calls is timed twice in one go: when it was left, and when all its work was done. What
+counts is the one as a part of the other, in each round after the first, so that no machine is too
+slow or too fast; what lies between is inconclusive. Nothing else of the run works meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cases.answers import GARBAGE, REFUSES, WORKS, WRONG, Inconclusive, Vocabulary
+from cases.case import case
+from cases.lab import Lab, Symbol
+from cases.reading import Reading
+
+CHAIN = 20
+ROUNDS = 3
+#: A call that returned after at most this part of the time didn't wait, one after at least that part did.
+AT_MOST, AT_LEAST = 0.5, 0.8
+#: The work of a loop should be so many times what its calls alone cost, before they are said to wait.
+WEIGHTY = 5
+#: What one element is after the loop, from 3: doubled by each product, half a unit more by each sum.
+AFTER: Mapping[str, float] = {"matmul": 3.0 * 2**CHAIN, "add": 3.0 + CHAIN / 2}
+#: Products in reduced precision drift a few per cent in a chain; what was never computed is off by far more.
+DRIFT = 0.1
+
+RAISES = {"raises": (REFUSES, "an error in the loop, or where it was waited for")}
+
+
+def _part(reading: Reading, key: str) -> str | None:
+    """Say whether a time is `early` or `late` in each later round; None for anything between."""
+    later = reading.value("result")["rounds"][1:]
+    parts = [r[key] / r["synchronised"] if r["synchronised"] else 1.0 for r in later]
+    return "early" if max(parts) <= AT_MOST else "late" if min(parts) >= AT_LEAST else None
+
+
+def _returned(reading: Reading) -> str:
+    """Return `asynchronous` or `synchronous`. Raises Inconclusive."""
+    facts = reading.value("result")
+    part = _part(reading, "returned")
+    if part is None:
+        raise Inconclusive(f"the loop returned after {_parts(facts, 'returned')} of the time: neither at once nor at the end")
+    if part == "late" and facts["work"] < WEIGHTY * facts["idle"]:
+        raise Inconclusive("calls with work in them take hardly longer than calls without: they can't be told apart")
+    return "asynchronous" if part == "early" else "synchronous"
+
+
+def _parts(facts: Mapping[str, Any], key: str) -> str:
+    return ", ".join(f"{100 * r[key] / r['synchronised']:.0f} %" if r["synchronised"] else "all" for r in facts["rounds"][1:])
+
+
+def _failed(reading: Reading) -> str | None:
+    """Return the word for an error or for a loop that didn't compute what it should."""
+    if reading.error("result") or reading.late_error():
+        return "raises"
+    facts = reading.value("result")
+    expected = AFTER[facts["op"]]
+    return None if abs(facts["value"] - expected) <= DRIFT * expected else "garbage"
+
+
+def _decide_loop(reading: Reading) -> str:
+    return _failed(reading) or _returned(reading)
+
+
+def _decide_read(reading: Reading) -> str:
+    word = _failed(reading)
+    if word:
+        return word
+    if _returned(reading) == "synchronous":
+        return "nothing-to-wait-for"
+    part = _part(reading, "read")
+    if part is None:
+        raise Inconclusive(f"the value was read after {_parts(reading.value('result'), 'read')} of the time")
+    return "returns-early" if part == "early" else "waits"
+
+
+LOOP = Vocabulary(
+    {
+        **RAISES, **GARBAGE,
+        "asynchronous": (WORKS, "the calls return while the work is still to be done"),
+        "synchronous": (WORKS, "the calls return when the work is done"),
+    },
+    _decide_loop,
+)  # fmt: skip
+
+
+def _reads(early: tuple[str, str]) -> Vocabulary:
+    return Vocabulary(
+        {
+            **RAISES, **GARBAGE,
+            "waits": (WORKS, "the value is there when the queued work is done"),
+            "returns-early": early,
+            "nothing-to-wait-for": (WORKS, "the calls have done their work when they return"),
+        },
+        _decide_read,
+    )  # fmt: skip
+
+
+#: Reading what the loop computes, and reading what was there before it.
+READ_RESULT = _reads((WRONG, "a value is read before the work behind it is done"))
+READ_OTHER = _reads((WORKS, "the value is read while work that it doesn't depend on goes on"))
+
+
+@dataclass(frozen=True)
+class _Timed:
+    name: str
+    op: str
+    end: str
+    answers: Vocabulary
+    question: str
+    why: str
+    control: str
+    claims: tuple[str, ...]
+
+
+TIMED = (
+    _Timed(
+        "loop/matmul", "matmul", "barrier", LOOP, "A loop of matrix products: does it return before its work is done?",
+        "A host clock around asynchronous calls measures how fast they are queued: timings look instant.",
+        "placement/matmul/device-device", ("D1.23", "D3.15"),
+    ),
+    _Timed(
+        "loop/add", "add", "barrier", LOOP, "A loop of elementwise sums: does it return before its work is done?",
+        "A runtime may queue products and compute cheap operations at once.", "placement/add/device-device", (),
+    ),
+    _Timed(
+        "read/result", "matmul", "read", READ_RESULT, "Does reading one value of a result wait for the work behind it?",
+        "Printing a loss in each step is a synchronisation in each step.", "time/loop/matmul", ("D1.24",),
+    ),
+    _Timed(
+        "read/other-value", "matmul", "read-other", READ_OTHER, "Does reading a value wait for queued work that it doesn't depend on?",
+        "Where devices are queues a read waits for all of it; where values are awaited, for the one alone.", "time/loop/matmul", (),
+    ),
+)  # fmt: skip
+
+
+def _register(timed: _Timed) -> None:
+    @case(
+        f"time/{timed.name}", timed.answers, question=timed.question, why=timed.why, control=timed.control, claims=timed.claims,
+        alone=True,
+    )  # fmt: skip
+    def _(lab: Lab) -> dict[str, Symbol]:
+        ask: Callable[..., Symbol] = lab.attempt.time
+        return {
+            "result": ask(
+                op=timed.op, device=lab.device, dtype={"dtype": "float32"}, chain=CHAIN, rounds=ROUNDS, end=timed.end,
+                at_most=AT_MOST, at_least=AT_LEAST, weight=WEIGHTY,
+            )
+        }  # fmt: skip
+
+
+for _timed in TIMED:
+    _register(_timed)

@@ -1,0 +1,163 @@
+"""A record: one run's answers with their provenance, as JSON lines: header, cells, footer.
+
+Each line is written whole as soon as it is known, so that a run that is killed keeps what it had.
+A record without a footer is truncated: it can be read, and whoever shows it says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from reports.cells import SCHEMA, Cell, MalformedError, RecordError, Target
+from reports.writer import LATEST, OUT, Writer, default_path
+
+__all__ = ["LATEST", "OUT", "SCHEMA", "Cell", "Record", "RecordError", "Target", "Writer", "default_path", "read"]
+
+@dataclass(frozen=True)
+class Record:
+    """A record that was read."""
+
+    path: Path
+    suite: str
+    #: When the run started, in UTC.
+    started: str
+    #: What was asked for: `targets`, `cases`, `selected`.
+    scope: Mapping[str, Any]
+    case_set: str
+    targets: Mapping[str, Target]
+    #: (target, case) -> its last cell; `answers` holds the outcomes of all its lines.
+    cells: Mapping[tuple[str, str], Cell]
+    #: Whether everything that was selected was asked and the footer says so.
+    complete: bool
+    #: Why it isn't complete, in a sentence.
+    why: str = ""
+    finished: str = ""
+    #: Cells that were selected and are not there; None when nothing says how many.
+    missing: int | None = 0
+
+    @cached_property
+    def warning(self) -> str:
+        """Return the sentence that everything that shows an incomplete record shows first; else "" ."""
+        if self.complete:
+            return ""
+        gap = "an unknown number of" if self.missing is None else str(self.missing)
+        return f"{self.path.name} is incomplete, {gap} cells are missing: {self.why or 'the run did not finish'}"
+
+
+def read(path: Path) -> Record:
+    """Read a record. Raises RecordError; a truncated one is returned with `complete=False`."""
+    lines = list(_lines(_bytes(path)))
+    if not lines:
+        raise RecordError(f"{path} holds not even a whole header: the run that should have written it ended at once; run it again")
+    header, targets = _header(path, lines[0][1])
+    whole = lines[-1][2]
+    cells: dict[tuple[str, str], Cell] = {}
+    footer: dict[str, Any] | None = None
+    for number, text, finished in lines[1:]:
+        if footer is not None:
+            raise RecordError(f"{path}, line {number}: there is more after the footer; two runs wrote to it, so run one of them again")
+        if not finished:
+            break
+        line = _parsed(path, number, text)
+        if line.get("type") == "footer":
+            footer = line
+        else:
+            cell = _cell(path, number, line, targets)
+            cells[cell.target, cell.case] = _merged(cells.get((cell.target, cell.case)), cell)
+    return _record(path, header, targets, cells, footer, whole)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise RecordError(f"no record at {path}: `pytest -n auto --record {path}` makes one") from None
+    except OSError as error:
+        raise RecordError(f"{path} can't be read ({error.strerror or error}); name a file that `pytest --record` wrote") from error
+    if not data.strip():
+        raise RecordError(f"{path} is empty: the run that should have written it ended before its header; run it again")
+    return data
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield line number, text, and whether the line was written to its end."""
+    texts = data.split(b"\n")
+    for number, text in enumerate(texts, 1):
+        if text.strip():
+            yield number, text, number < len(texts)
+
+
+def _parsed(path: Path, number: int, text: bytes) -> dict[str, Any]:
+    try:
+        line = json.loads(text)
+    except ValueError as error:
+        raise _damaged(path, number, "not JSON") from error
+    if not isinstance(line, dict) or line.get("type") not in ("cell", "footer"):
+        raise _damaged(path, number, "neither a cell nor a footer")
+    return line
+
+
+def _damaged(path: Path, number: int, what: str) -> RecordError:
+    return RecordError(f"{path}, line {number} is damaged ({what}); take the file from where it came once more, or run the suite again")
+
+
+def _header(path: Path, text: bytes) -> tuple[dict[str, Any], dict[str, Target]]:
+    try:
+        header = json.loads(text)
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("type") != "header" or not isinstance(header.get("schema"), int):
+        raise RecordError(f"{path} is no record of this suite (its first line is no header); name a file that `pytest --record` wrote")
+    if header["schema"] > SCHEMA:
+        raise RecordError(f"{path} has schema {header['schema']} and this suite reads up to {SCHEMA}: read it with the suite that wrote it")
+    try:
+        for key, kind in (("suite", str), ("started", str), ("scope", dict), ("case_set", str), ("targets", dict)):
+            if not isinstance(header.get(key), kind):
+                raise MalformedError(repr(key))
+        targets = {name: Target.from_json(name, facts) for name, facts in header["targets"].items()}
+    except MalformedError as error:
+        raise _damaged(path, 1, f"the header lacks {error}") from error
+    return header, targets
+
+
+def _cell(path: Path, number: int, line: Mapping[str, Any], targets: Mapping[str, Target]) -> Cell:
+    try:
+        cell = Cell.from_json(line)
+    except MalformedError as error:
+        raise _damaged(path, number, f"the cell lacks {error}") from error
+    if cell.target not in targets:
+        raise _damaged(path, number, f"target {cell.target!r} is not in the header")
+    return cell
+
+
+def _merged(before: Cell | None, cell: Cell) -> Cell:
+    """Return the newer cell with the outcomes of both."""
+    if before is None:
+        return cell
+    seen = dict.fromkeys((*(before.answers or (before.outcome,)), *(cell.answers or (cell.outcome,))))
+    return Cell(**{**vars(cell), "answers": tuple(seen) if len(seen) > 1 else ()})
+
+
+def _record(
+    path: Path, header: Mapping[str, Any], targets: dict[str, Target], cells: dict[tuple[str, str], Cell],
+    footer: Mapping[str, Any] | None, whole: bool,
+) -> Record:  # fmt: skip
+    common = (path, str(header["suite"]), str(header["started"]), header["scope"], str(header["case_set"]), targets, cells)
+    if footer is None:
+        selected = header["scope"].get("selected")
+        missing = max(selected - len(cells), 0) if isinstance(selected, int) else None
+        cut = "" if whole else ", in the middle of a line"
+        return Record(*common, complete=False, why=f"it has no footer, the run that wrote it was ended from outside{cut}", missing=missing)
+    if footer.get("cells") != len(cells):
+        raise RecordError(f"{path} has {len(cells)} cells but its footer counts {footer.get('cells')}: lines were lost, so run it again")
+    gap = footer.get("missing", 0)
+    gap = len(gap) if isinstance(gap, list) else gap if isinstance(gap, int) else None
+    return Record(
+        *common, complete=footer.get("complete") is True, why=str(footer.get("why", "")), finished=str(footer.get("finished", "")),
+        missing=gap,
+    )  # fmt: skip

@@ -1,0 +1,150 @@
+"""The matrix as the end of a run: one block, questions that are answered alike put together."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tabulate import SEPARATING_LINE, tabulate
+
+from reports import marks
+from reports.cells import Cell
+from reports.matrix import Column, Matrix
+from reports.style import CLOSE, FORMAT, Style, wrapped
+
+#: Word lengths that are tried; the longest with which all targets stand side by side is used.
+_LIMITS = (20, 16, 13, 10, 8, 6, 5, 4, 3)
+#: Up to this length it is a code, close to its mark.
+_CODE = 5
+#: Lines that a row's label may take.
+_LINES = 3
+
+
+def short(matrix: Matrix, style: Style) -> tuple[str, dict[str, str]]:
+    """Return the text and the words that it uses.
+
+    Where every target that answers gives the same answer there is nothing to compare: such questions
+    are counted. The others are rows, one for all that have the same answers; a deviating one stands alone.
+    """
+    groups = {area: list(_groups(matrix, cases)) for area, cases in matrix.areas.items()}
+    rows = [group for found in groups.values() for group in found]
+    outcomes = [outcome for _, cell in matrix.cells() if cell.behaves and (outcome := cell.outcome) not in marks.PLAIN_WORDS]
+    layout = next((found for limit in _LIMITS if (found := _Layout(matrix, rows, style, marks.shorten(outcomes, limit), limit)).fits), None)
+    if layout is None:  # too many targets for one block
+        half = len(matrix.columns) // 2
+        texts = [short(matrix.chosen(columns, matrix.rows()), style) for columns in (matrix.columns[:half], matrix.columns[half:])]
+        return "\n\n".join(text for text, _ in texts), {word: brief for _, words in texts for word, brief in words.items()}
+    key = [f"{n:>2}  {_described(column)}" for n, column in enumerate(matrix.columns, 1)]
+    shown = {column.cell(group[0]).outcome for group in rows for column in matrix.columns}
+    return "\n".join([*wrapped(key, style, 4), "", *layout.lines(groups)]), {w: brief for w, brief in layout.words.items() if w in shown}
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """One way to lay the rows out: long words two spaces apart, or codes close together."""
+
+    matrix: Matrix
+    rows: list[tuple[str, ...]]
+    style: Style
+    words: dict[str, str]
+    limit: int
+
+    @property
+    def label(self) -> int:
+        """The width of the rows' names."""
+        return max(20, self.style.width // 4) if self.limit <= _CODE else max(26, self.style.width // 3)
+
+    @property
+    def fits(self) -> bool:
+        """Whether all targets stand side by side; one alone always does."""
+        gap = 1 if self.limit <= _CODE else 2
+        columns = self.matrix.columns
+        wide = sum(gap + max((len(self.text(column, group, plain=True)) for group in self.rows), default=2) for column in columns)
+        return self.label + wide <= self.style.width or (len(columns) < 2 and self.limit == _LIMITS[-1])
+
+    def text(self, column: Column, group: tuple[str, ...], *, plain: bool = False) -> str:
+        """Return what stands for a group of cases in a column."""
+        cell = column.cell(group[0])
+        kind = marks.kind(cell)
+        mark = self.style.mark(kind)
+        word = self.words.get(cell.outcome, "") if cell.behaves else ""
+        text = f"{mark}{' ' if word and self.limit > _CODE else ''}{word}{marks.flags(cell)}"
+        return text if plain else self.style.paint(text, kind)
+
+    def lines(self, groups: dict[str, list[tuple[str, ...]]]) -> list[str]:
+        """Return the table with what is said between its rows."""
+        body: list[list[str] | str] = [["", *(self.style.paint(str(n), "title") for n in range(1, len(self.matrix.columns) + 1))]]
+        after: dict[int, list[str]] = {}  # lines that aren't the table's, by the row they follow
+        for area, cases in self.matrix.areas.items():
+            body += [SEPARATING_LINE, [self.style.paint(area, "title")]]
+            for group in groups[area]:
+                name, *rest = _folded(_label([case.partition("/")[2] for case in group]), self.label)
+                body.append([name, *(self.text(column, group) for column in self.matrix.columns)])
+                body += [[line] for line in rest]
+            after[len(body)] = list(wrapped(_alike(self.matrix, cases, groups[area]), self.style, 2))
+        table = str(tabulate(body, tablefmt=CLOSE if self.limit <= _CODE else FORMAT, disable_numparse=True))
+        return [text for n, line in enumerate(table.splitlines(), 1) for text in (line, *after.get(n, ()))]
+
+
+def _described(column: Column) -> str:
+    apart = "".join(f", {fact}" for fact in column.apart if fact != column.target.version)
+    return f"{column.target.name} {column.target.version}{apart}: {column.target.evidence}"
+
+
+def _groups(matrix: Matrix, cases: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    alike: dict[object, list[str]] = {}
+    for case in cases:
+        cells = [column.cell(case) for column in matrix.columns]
+        if any(map(marks.flags, cells)) or len({cell.outcome for cell in cells if cell.behaves}) > 1:
+            alone = case if any(map(marks.deviates, cells)) else None
+            alike.setdefault((alone, *map(_look, cells)), []).append(case)
+    yield from map(tuple, alike.values())
+
+
+def _look(cell: Cell) -> tuple[str, str]:
+    return (cell.outcome if cell.behaves else "", marks.flags(cell))
+
+
+def _alike(matrix: Matrix, cases: tuple[str, ...], groups: list[tuple[str, ...]]) -> Iterator[str]:
+    """Yield what is said of the cases that no row shows."""
+    shown = {case for group in groups for case in group}
+    rest = [[cell.outcome for column in matrix.columns if (cell := column.cell(case)).behaves] for case in cases if case not in shown]
+    counts = Counter(outcomes[0] if outcomes else None for outcomes in rest)
+    if counts:
+        listed = ", ".join(f"{count} × {outcome or 'no answer at all'}" for outcome, count in counts.most_common())
+        yield f"{sum(counts.values())} more, alike on every target that answers: {listed}"
+
+
+def _folded(label: str, width: int) -> list[str]:
+    """Return a label in lines, broken at spaces, and behind a slash where there is none."""
+    lines = [""]
+    for piece in re.findall(r"[^ /]*/?|[^ ]+|\s+", label):
+        if len(lines[-1]) + len(piece.rstrip()) > width and lines[-1].strip():
+            lines.append("  ")
+        lines[-1] += piece if lines[-1].strip() else piece.lstrip()
+    if len(lines) > _LINES:
+        lines[_LINES - 1] = lines[_LINES - 1][: width - 2].rstrip(" ,") + " …"
+    return [line.rstrip() for line in lines[:_LINES]]
+
+
+def _label(names: list[str]) -> str:
+    """Name a group of cases by the patterns of their ids, and the first of what the patterns leave open."""
+    if len(names) == 1:
+        return names[0]
+    by_last = _patterns(names, lambda first, last: (f"*/{last}", first))
+    by_first = _patterns(names, lambda first, last: (f"{first}/*", last))
+    found = min(by_last, by_first, key=len)
+    patterns = [pattern if len(left) > 1 else pattern.replace("*", left[0]) for pattern, left in found[:2]]
+    return f"{len(names)} × {', '.join(patterns)}{', …' if len(found) > 2 else ''}: {', '.join(found[0][1])}"
+
+
+def _patterns(names: list[str], split: Callable[[str, str], tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """Return pattern -> what it leaves open, the most frequent first."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        first, _, last = name.rpartition("/")
+        pattern, rest = split(first, last) if first else (last, "")
+        found.setdefault(pattern, []).append(rest)
+    return sorted(found.items(), key=lambda item: -len(item[1]))

@@ -1,0 +1,86 @@
+"""A worker that breaks the protocol on purpose: `python tests/broken.py MODE`.
+
+It stands in for an interpreter behind `@`, and knows nothing of the suite's code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+
+def say(text: bytes) -> None:
+    os.write(1, text)
+
+
+def reply(request: dict[str, Any], **facts: Any) -> bytes:
+    return json.dumps({"id": request["id"], **facts}).encode() + b"\n"
+
+
+def hello(request: dict[str, Any], **changes: Any) -> bytes:
+    host = {"name": "cpu", "expression": "cpu", "evidence": "measured"}
+    facts = {
+        "type": "hello", "protocol": 1, "framework": request["framework"], "version": "1.0", "build": {}, "machine": {}, "environment": {},
+        "operations": ["tensor", "full", "add"], "dtypes": ["float32"], "environments": {},
+        "devices": {"cpu": {"available": True, "roles": {"host": host}}},
+    }  # fmt: skip
+    return reply(request, **{**facts, **changes})
+
+
+def misbehave(mode: str, request: dict[str, Any]) -> None:
+    if mode == "wrong-id":
+        say(reply({"id": request["id"] + 7}, type="observation", observation={"steps": {}}))
+    elif mode == "half-line":
+        say(b'{"id": 2, "type": "obs')
+        os._exit(0)
+    elif mode == "rubbish":
+        say(b"\x00\xff not json\n" * 3)
+    elif mode == "no-observation":
+        say(reply(request, type="observation", observation=[]))
+    elif mode == "endless-line":
+        block = b"x" * 65536
+        while True:
+            say(block)
+    elif mode == "closes-output":
+        os.close(1)
+        time.sleep(60)
+    elif mode == "hang":
+        time.sleep(600)
+    elif mode == "segfault":
+        os.kill(os.getpid(), 11)
+    elif mode == "exit-0":
+        os._exit(0)
+    elif mode == "flood":
+        os.write(2, b"rubbish on standard error\n" * 200_000)
+        say(reply(request, type="observation", observation={"steps": {}}))
+    else:
+        sys.exit(f"no mode {mode}")
+
+
+def main() -> None:
+    mode = sys.argv[1]
+    source = sys.stdin.buffer
+    source.readline()  # what would be typed at an interpreter's prompt
+    if mode == "silent":
+        time.sleep(600)
+    if mode == "not-python":
+        sys.exit("what do you want of me?")
+    say(b"ready\n")
+    source.read(int(source.readline()))
+    for line in source:
+        request = json.loads(line)
+        if request["type"] == "bye":
+            return
+        if request["type"] == "hello":
+            if mode == "dies-at-hello":
+                sys.exit("no library here")
+            say(hello(request, protocol=99) if mode == "newer-protocol" else hello(request))
+        elif request["device"] == "cpu":
+            misbehave(mode, request)
+
+
+if __name__ == "__main__":
+    main()

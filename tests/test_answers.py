@@ -1,0 +1,188 @@
+"""Every answer of every case comes out of some defect of the dummy, and no other ever does.
+
+A defect is a fault of an operation or of the runtime (see `tests.dummy`); none knows cases or answers.
+So a case whose answers can't all be reached asks its question badly, or promises words that mean nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from adapters.base import Adapter
+from adapters.interpret import run
+from cases import Case, catalogue
+from cases.answers import WORKING, WORKS, Vocabulary
+from cases.case import AREAS
+from cases.judge import ANSWERED, applicable, judge
+from cases.lab import Lab, Symbol
+from cases.reading import walk
+from tests.dummy import DANGEROUS, HEALTHY, KINDS, Dummy, struck
+
+#: The kinds that can be asked in this process.
+HARMLESS = tuple(kind for kind in KINDS if kind not in DANGEROUS)
+
+
+@contextlib.contextmanager
+def environment(name: str | None) -> Iterator[None]:
+    """Put the process into an environment that a case asks for."""
+    before = dict(os.environ)
+    os.environ.update(Dummy.environments[name] if name else {})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@cache
+def backend(kind: str, name: str | None) -> tuple[Dummy, Mapping[str, Any]]:
+    """Return the dummy of a kind in an environment, and what its worker would say of it."""
+    roles = Dummy.kinds()[kind]
+    said = {
+        "target": f"dummy:{kind}", "framework": "dummy", "device": kind, "version": "1.0", "roles": roles,
+        "operations": [n for n in dir(Dummy) if n not in dir(Adapter) and not n.startswith("_")],
+        "dtypes": Dummy.offered_dtypes(), "environments": sorted(Dummy.environments),
+    }  # fmt: skip
+    return Dummy(kind, roles), said
+
+
+class Outcome(NamedTuple):
+    """What a kind of the dummy came to on a case."""
+
+    status: str
+    answer: str | None
+    verdict_class: str | None
+    why: str
+    #: Errors that the dummy didn't mean to raise: its own bugs would look like refusals.
+    accidents: tuple[str, ...]
+
+
+def ask(case: Case, kind: str) -> Outcome:
+    """Ask a kind of the dummy a case, over the wire's JSON both ways."""
+    _, plain = backend(kind, None)
+    refused = applicable(case, plain)
+    if refused:
+        return Outcome(refused[0], None, None, refused[1], ())
+    with environment(case.environment):
+        dummy, said = backend(kind, case.environment)
+        observation = json.loads(json.dumps(run(dummy, json.loads(json.dumps(case.program.wire())))))
+    try:
+        cell = judge(case, said, {"observation": observation})
+    except KeyError as word:
+        return Outcome("answered", "?", None, f"answers {word}, which is not among its answers", ())
+    errors = [fact["error"] for fact in (*observation["steps"].values(), observation.get("drain", {})) if "error" in fact]
+    accidents = tuple(f"{e['type']}: {e['text']}" for e in errors if e["module"] != "tests.fake")
+    return Outcome(cell["status"], cell["answer"], cell["class"], cell["why"], accidents)
+
+
+@cache
+def seen(name: str, kind: str) -> Outcome:
+    """Ask a kind of the dummy a case of the catalogue, once."""
+    return ask(catalogue()[name], kind)
+
+
+def concerned(case: Case) -> list[str]:
+    """Return the kinds whose defects strike what a case does, the healthy one first."""
+    steps = [step for step in walk(case.program.steps) if "when" not in step]
+    used = {step.get("op") or step["scope"] for step in steps}
+    return ["accel", *(kind for kind in HARMLESS if struck(kind) & used or kind in HEALTHY[1:])]
+
+
+def complaints(cases: Mapping[str, Case], asked: Callable[[str, str], Outcome]) -> list[str]:
+    """Return a sentence for each case that defects don't bring to each of its answers, and to no other."""
+    found = []
+    for name, case in cases.items():
+        outcomes = {kind: asked(name, kind) for kind in concerned(case)}
+        found += [f"{name} on dummy:{kind}: {one.why}" for kind, one in outcomes.items() if one.answer == "?"]
+        found += [f"{name} on dummy:{kind}: the dummy itself fails: {one.accidents[0]}" for kind, one in outcomes.items() if one.accidents]
+        reached = {one.answer for one in outcomes.values() if one.answer}
+        missing = set(case.answers.words) - reached
+        if missing:
+            found.append(f"{name}: no defect reaches {', '.join(sorted(missing))} (reached: {', '.join(sorted(reached))})")
+        if len(reached) < 2:
+            found.append(f"{name}: no defect changes its answer")
+    return found
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_every_answer_is_reached_by_some_defect(area: str) -> None:
+    cases = {name: case for name, case in catalogue().items() if case.area == area}
+    assert cases
+    found = complaints(cases, seen)
+    assert not found, "\n".join(found)
+
+
+def test_the_healthy_dummy_works_on_every_control() -> None:
+    for name in sorted({case.control for case in catalogue().values() if case.control}):
+        outcome = seen(name, "accel")
+        assert (outcome.status, outcome.verdict_class) == (ANSWERED, WORKS), f"{name}: {outcome}"
+
+
+def test_the_healthy_dummy_answers_every_case() -> None:
+    for name in catalogue():
+        assert seen(name, "accel").status == ANSWERED, f"{name}: {seen(name, 'accel')}"
+
+
+@pytest.mark.parametrize(("kind", "missing"), [("host-only", {"accelerator", "peer", "alias"}), ("no-peer", {"peer"})])
+def test_a_case_is_not_applicable_exactly_where_one_of_its_roles_is_missing(kind: str, missing: set[str]) -> None:
+    for name, case in catalogue().items():
+        assert (seen(name, kind).status == "not-applicable") == bool(case.program.roles & missing), f"{name}: {seen(name, kind)}"
+
+
+def test_every_defect_changes_some_answer() -> None:
+    unseen = [k for k in HARMLESS if k != "accel" and all(seen(name, k).answer == seen(name, "accel").answer for name in catalogue())]
+    assert not unseen, f"no case sees the defect of dummy:{', dummy:'.join(unseen)}"
+
+
+def planted(answers: Vocabulary) -> Case:
+    """Return a case like those of the catalogue, with other answers."""
+
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        x = lab.tensor([2.0, 3.0], lab.device)
+        result = lab.attempt.add(x, x)
+        return {"result": result, "value": lab.observe(result, [4.0, 6.0]), "home": x}
+
+    return Case("placement/planted/device", "Is it seen?", "Tests.", answers, trace, "placement/create/device")
+
+
+def complain(answers: Vocabulary) -> list[str]:
+    """Return the complaints about a planted case with these answers."""
+    case = planted(answers)
+    return complaints({case.id: case}, lambda _, kind: ask(case, kind))
+
+
+def test_a_case_whose_answers_are_all_reached_gives_no_complaint() -> None:
+    assert complain(WORKING) == []
+
+
+def test_a_case_with_an_answer_that_no_defect_reaches_is_named_with_that_answer() -> None:
+    unreachable = replace(WORKING, words={**WORKING.words, "sings": (WORKS, "a tune")})
+    (sentence,) = complain(unreachable)
+    assert sentence.startswith("placement/planted/device: no defect reaches sings")
+
+
+def test_a_case_that_answers_a_word_outside_its_set_is_named() -> None:
+    narrow = replace(WORKING, words={word: meaning for word, meaning in WORKING.words.items() if word != "garbage"})
+    assert any("dummy:garbles-computing: answers 'garbage'" in sentence for sentence in complain(narrow))
+
+
+def test_a_case_that_no_defect_changes_is_named() -> None:
+    deaf = Vocabulary({"works": (WORKS, "whatever happened")}, lambda _: "works")
+    assert complain(deaf) == ["placement/planted/device: no defect changes its answer"]
+
+
+def test_no_defect_knows_a_case_or_the_language_that_cases_are_written_in() -> None:
+    for name in ("fake", "fake_runtime", "fake_operations", "dummy"):
+        text = (Path(__file__).parent / f"{name}.py").read_text("utf-8")
+        imported = {line.split()[1].partition(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
+        assert not imported & {"cases", "reports"}, name
+        assert not [case for case in catalogue() if case in text], name

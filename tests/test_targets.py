@@ -1,0 +1,82 @@
+"""The selector language, and what is known of targets before anything is started."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.targets import Selector, SelectorError, adapters, parse, plan
+
+WORDS = st.text("abcdefghijklmnopqrstuvwxyz0123456789_.-*?", min_size=1, max_size=12)
+LABELS = st.none() | st.text("abcXYZ019_.+-", min_size=1, max_size=8)
+COMMANDS = st.none() | st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1, max_size=30).map(str.strip).filter(bool)
+
+
+@given(st.builds(Selector, WORDS, WORDS, LABELS, COMMANDS))
+def test_a_selector_reads_back_as_it_was_written(selector: Selector) -> None:
+    assert parse(str(selector)) == selector
+
+
+def test_the_parts_of_the_documented_examples() -> None:
+    assert parse("torch:cpu") == Selector("torch", "cpu")
+    assert parse("torch:*") == Selector("torch", "*")
+    assert parse("old=jax:cpu@PATH/TO/python") == Selector("jax", "cpu", "old", "PATH/TO/python")
+    assert parse("mac=torch:mps@ssh mac python3") == Selector("torch", "mps", "mac", "ssh mac python3")
+    assert parse("jax:cpu@env -i X=1 python3").command == "env -i X=1 python3"
+
+
+@pytest.mark.parametrize("text", ["", "torch", "torch:", ":cpu", "a b=torch:cpu", "torch:cpu@", "torch:cpu@ ", "=torch:cpu", "torch:c pu"])
+def test_a_selector_of_another_form_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(SelectorError, match=r"^target '"):
+        parse(text)
+
+
+def test_only_a_selector_without_globs_names_one_target() -> None:
+    assert parse("torch:cpu").explicit
+    assert not parse("torch:*").explicit
+    assert not parse("*:cpu").explicit
+
+
+def test_names_tell_labels_and_commands_apart() -> None:
+    assert parse("torch:cpu").name("torch", "cpu") == "torch:cpu"
+    assert parse("old=torch:*@python3").name("torch", "meta") == "old=torch:meta"
+    assert parse("torch:*@python3").name("torch", "meta") == "torch:meta@python3"
+
+
+def test_an_unknown_framework_says_which_there_are() -> None:
+    with pytest.raises(SelectorError, match="no framework 'trch'; there are .*torch"):
+        plan([parse("trch:cpu")], adapters())
+
+
+def test_a_missing_interpreter_says_what_to_give() -> None:
+    with pytest.raises(SelectorError, match="no interpreter or command '/no/such/python'"):
+        plan([parse("torch:cpu@/no/such/python")], adapters())
+
+
+def test_an_unbalanced_quote_in_a_command_is_refused() -> None:
+    with pytest.raises(SelectorError, match="can't be split"):
+        plan([parse("torch:cpu@python3 '")], adapters())
+
+
+def test_devices_that_cannot_share_a_process_get_workers_of_their_own() -> None:
+    wanted, absent = plan([parse(f"jax:*@{sys.executable}")], adapters())
+    assert {w.group.devices for w in wanted} == {("cpu",), ("gpu",), ("tpu",)}
+    assert not absent
+    specs = {w.group.devices: w.spec for w in wanted}
+    assert specs[("cpu",)] != specs[("gpu",)] == specs[("tpu",)]
+
+
+def test_targets_that_share_a_process_are_started_once() -> None:
+    wanted, _ = plan([parse(f"numpy:cpu@{sys.executable}"), parse(f"numpy:*@{sys.executable}")], adapters())
+    assert len(wanted) == 1
+    assert len(wanted[0].selectors) == 2
+
+
+def test_an_adapter_from_outside_is_named_with_its_class() -> None:
+    assert adapters(["mine=my_package.adapter:Mine"])["mine"] == "my_package.adapter:Mine"
+    for bad in ("mine", "mine=", "mine=module", "=module:Class", "mine=a:b:c"):
+        with pytest.raises(SelectorError, match="is not NAME=module:Class"):
+            adapters([bad])
