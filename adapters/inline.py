@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,7 @@ def known(node: ast.expr) -> Any:
             raise UnclearError(part.id)
         if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
             raise UnclearError("no plain expression")
-    tree = ast.fix_missing_locations(ast.Expression(copy.deepcopy(node)))
+    tree = ast.fix_missing_locations(ast.Expression(node))
     try:
         return eval(compile(tree, "<adapter>", "eval"), {"__builtins__": _PURE})  # noqa: S307  names are checked above
     except Exception as error:
@@ -63,8 +63,9 @@ class Inliner:
     cls: Class
     #: What is known of `self`: `kind`, `roles`, and what the class says.
     facts: Mapping[str, Any]
-    #: `role/spelling` and dtype names -> what `self.device(…)` and `self.dtype(…)` stand for.
-    devices: Mapping[str, str]
+    #: What `self.device(role, spelling)` stands for.
+    device: Callable[[str, str], str]
+    #: Dtype name -> what `self.dtype(…)` stands for.
     dtypes: Mapping[str, str] = field(default_factory=dict)
     #: What is known of other values: `s1.dtype` -> `float32`.
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -316,10 +317,8 @@ class _Expression(ast.NodeTransformer):
 
     def _own(self, name: str, args: list[ast.expr], kw: dict[str, ast.expr]) -> ast.expr:
         if name in ("device", "expression"):
-            key = "/".join([str(known(a)) for a in args] + ["object"] * (2 - len(args)))
-            if key not in self.inliner.devices:
-                raise UnclearError(f"device {key}")
-            text = self.inliner.devices[key]
+            asked, spelled = [str(known(a)) for a in args] + ["object"] * (2 - len(args))
+            text = self.inliner.device(asked, spelled)
             return parse(text) if name == "device" else ast.Constant(text)
         if name == "dtype":
             asked = known(args[0])

@@ -163,7 +163,7 @@ class _Runner:
         facts = self.describe(value)
         if facts["kind"] == "handle" and (isinstance(value, list) or hasattr(value, "tolist")):
             flat = _flat(value if isinstance(value, list) else value.tolist())
-            return _Fact({"kind": "list", "shape": [len(flat)], "elements": [plain(item) for item in flat[:WHOLE]]})
+            return _Fact({**facts, "shape": [len(flat)], "elements": [plain(item) for item in flat[:WHOLE]]})
         if facts["kind"] != "tensor":
             return _Fact(facts)
         try:

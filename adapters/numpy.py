@@ -272,7 +272,10 @@ class _Before20:
     def to(self, x: Any, device: Any) -> Any:  # noqa: ARG002
         raise NotOffered("numpy has no move before 2.0")
 
-    to_copy = to_both = to
+    to_copy = to
+
+    def to_both(self, x: Any, device: Any, dtype: Any) -> Any:  # noqa: ARG002
+        raise NotOffered("numpy has no move before 2.0")
 
     def device_of(self, x: Any) -> Any:  # noqa: ARG002
         raise NotOffered("numpy values name no device before 2.0")

@@ -11,14 +11,13 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from adapters.inline import YIELD, Inliner, RefusedError, known, parse
 from adapters.source import Class, Module, UnclearError, class_of, module
 from adapters.worker import ADAPTERS
 
-_SPELLINGS = ("object", "string", "indexed", "indexless")
 _MISSING = ("absent", "out-of-range", "misspelt")
 _ARGUMENT = re.compile(r"__a(\d+)__")
 #: Operands of a timed loop when nobody says which size was used.
@@ -49,35 +48,41 @@ class Phrases:
         self._target = target
         self.imports = str(_constant(self._cls, "imports", ""))
         self._dtypes: Mapping[str, str] = _constant(self._cls, "dtypes", {})
+        self._environments: Mapping[str, Mapping[str, str]] = _constant(self._cls, "environments", {})
         self._facts = {**_attributes(self._cls), "kind": target["device"], "roles": _plain_roles(target)}
         self._facts.update(_set_at_start(self._cls, self._facts))
         self._values: dict[str, Any] = {}
-        self._refused: dict[str, RefusedError] = {}
-        self._devices: dict[str, str] = {}
-        self._devices.update(self._spelled())
+        self._devices: dict[tuple[str, str], str | Exception] = {}
+        self._written: dict[tuple[object, ...], tuple[list[str], str]] = {}
         self._given: dict[str, tuple[Module, ast.FunctionDef]] = {}
 
     def _inliner(self, *, lazy: bool = False, prefix: str = "v") -> Inliner:
-        return Inliner(self._cls, self._facts, self._devices, self._dtypes, self._values, lazy=lazy, prefix=prefix)
+        return Inliner(self._cls, self._facts, self.device, self._dtypes, self._values, lazy=lazy, prefix=prefix)
 
-    def _spelled(self) -> Iterator[tuple[str, str]]:
-        """Yield `role/spelling` -> how the framework writes it, as far as it can be known."""
+    def device(self, name: str, spelled: str = "object") -> str:
+        """Return how the framework writes a device. Raises RefusedError where it can't, UnclearError where that isn't known here."""
+        key = (name, spelled)
+        if key not in self._devices:
+            try:
+                self._devices[key] = self._spelled(name, spelled)
+            except (UnclearError, RefusedError) as reason:
+                self._devices[key] = reason
+        found = self._devices[key]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _spelled(self, name: str, spelled: str) -> str:
         roles = self._facts["roles"]
-        named: Mapping[str, str] = self._target.get("spelled", {})
-        own = "accelerator" if "accelerator" in roles else "host"
-        for name in (*roles, "device", *_MISSING):
-            role = own if name == "device" else name
-            for spelled in _SPELLINGS:
-                key = f"{role}/{spelled}"
-                try:
-                    method = "missing" if role in _MISSING else "spelling"
-                    found = self._inliner(lazy=True).method(method, [ast.Constant(role), ast.Constant(spelled)], {}, [])
-                    yield f"{name}/{spelled}", str(named.get(key) or known(found))
-                except RefusedError as refusal:
-                    self._refused[f"{name}/{spelled}"] = refusal
-                except UnclearError:
-                    if key in named:
-                        yield f"{name}/{spelled}", named[key]
+        if name == "device":
+            name = "accelerator" if "accelerator" in roles else "host"
+        told: Mapping[str, str] = self._target.get("spelled", {})
+        if f"{name}/{spelled}" in told:  # the worker knows what only the framework can tell: what isn't here
+            return told[f"{name}/{spelled}"]
+        if name not in roles and name not in _MISSING:
+            raise UnclearError(f"{self._target['target']} has no {name}")
+        method = "missing" if name in _MISSING else "spelling"
+        return str(known(self._inliner(lazy=True).method(method, [ast.Constant(name), ast.Constant(spelled)], {}, [])))
 
     # --- programs -------------------------------------------------------------------------------
 
@@ -108,8 +113,7 @@ class Phrases:
 
     def environment(self, name: str | None) -> Mapping[str, str]:
         """Return the variables of an environment that a case asks for."""
-        table: Mapping[str, Mapping[str, str]] = _constant(self._cls, "environments", {})
-        return table.get(name, {}) if name else {}
+        return self._environments.get(name, {}) if name else {}
 
     def _step(self, step: Mapping[str, Any], sizes: Mapping[str, int], outer: set[str]) -> Iterator[Line]:
         if "when" in step:
@@ -169,8 +173,13 @@ class Phrases:
         return "\n".join([*before, *also, f"print({left} is {right}, {one} == {other})"])
 
     def _barrier(self, values: Sequence[str]) -> str:
+        return self._wait.replace("__values__", f"[{', '.join(values)}]")
+
+    @cached_property
+    def _wait(self) -> str:
+        """How this target waits for everything, with a place for the values."""
         try:
-            before, expression = self.phrase("barrier", [f"[{', '.join(values)}]"], {}, prefix="wait")
+            before, expression = self.phrase("barrier", ["__values__"], {}, prefix="wait")
         except UnclearError as reason:
             return f"# then wait as {self._where} does ({reason})"
         return "\n".join(before if expression == "None" else [*before, expression])
@@ -206,12 +215,7 @@ class Phrases:
         if "ref" in arg:
             return str(arg["ref"])
         if "device" in arg:
-            key = f"{arg['device']}/{arg.get('spelled', 'object')}"
-            if key in self._refused:
-                raise self._refused[key]
-            if key not in self._devices:
-                raise UnclearError(f"a device {key} of {self._target['device']}")
-            return self._devices[key]
+            return self.device(arg["device"], arg.get("spelled", "object"))
         if "dtype" in arg:
             if arg["dtype"] not in self._dtypes:
                 raise RefusedError("NotOffered", f"no dtype {arg['dtype']}")
@@ -226,7 +230,14 @@ class Phrases:
         if plain is not None:
             values = [*args, *kw.values()]
             return [], _ARGUMENT.sub(lambda found: _fitting(values[int(found[1])], plain, found), plain)
-        inliner = self._inliner(prefix=prefix)
+        key = (op, *args, *kw.items())
+        if key not in self._written:
+            self._written[key] = self._write(op, args, kw)
+        before, expression = self._written[key]
+        return [line.replace("__step__", prefix) for line in before], expression.replace("__step__", prefix)
+
+    def _write(self, op: str, args: Sequence[str], kw: Mapping[str, str]) -> tuple[list[str], str]:
+        inliner = self._inliner(prefix="__step__")
         out: list[ast.stmt] = []
         found = inliner.method(op, [parse(a) for a in args], {key: parse(value) for key, value in kw.items()}, out)
         self._given.update(inliner.given)
@@ -234,18 +245,22 @@ class Phrases:
 
     def _around(self, text: str) -> str:
         """Put a script's body into what surrounds a whole program of this target."""
+        before, indent, after = self._surroundings
+        return "\n".join([*before, _indented(text, indent) if indent else text, *after])
+
+    @cached_property
+    def _surroundings(self) -> tuple[list[str], str, list[str]]:
+        """Lines before a program, its indentation, and lines after it."""
         out: list[ast.stmt] = []
         try:
             self._inliner(prefix="around").method("around", [], {}, out)
         except (UnclearError, RefusedError) as reason:
-            return f"# inside what {self._where} puts around a program ({reason})\n{text}"
+            return [f"# inside what {self._where} puts around a program ({reason})"], "", []
         lines = "\n".join(_text(statement) for statement in out).splitlines()
-        place = next((line for line in lines if line.strip() == YIELD), None)
-        if place is None:
-            return text
-        at = lines.index(place)
-        indent = " " * (len(place) - len(place.lstrip()))
-        return "\n".join([*lines[:at], _indented(text, indent), *lines[at + 1 :]])
+        at = next((n for n, line in enumerate(lines) if line.strip() == YIELD), None)
+        if at is None:
+            return lines, "", []
+        return lines[:at], " " * (len(lines[at]) - len(lines[at].lstrip())), lines[at + 1 :]
 
     def _prelude(self, text: str, program: Mapping[str, Any]) -> Iterator[str]:
         """Yield imports and definitions that a script's body needs."""
@@ -302,13 +317,17 @@ def _set_at_start(cls: Class, facts: Mapping[str, Any]) -> Iterator[tuple[str, A
             for statement in node.body:
                 match statement:
                     case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attr)], value=value):
-                        inliner = Inliner(cls, dict(facts), {}, lazy=True)
+                        inliner = Inliner(cls, dict(facts), _nowhere, lazy=True)
                         try:
                             seen = inliner.value(home, definition, value, {"kind": facts["kind"], "roles": facts["roles"]})
                         except (UnclearError, RefusedError):
                             continue
                         facts = {**facts, attr: seen}
                         yield attr, seen
+
+
+def _nowhere(name: str, spelled: str) -> str:
+    raise UnclearError(f"device {name}")
 
 
 def _plain_roles(target: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -330,7 +349,7 @@ def _template(cls: Class, op: str, count: int, names: tuple[str, ...]) -> str | 
     places = [ast.Name(f"__a{n}__", ast.Load()) for n in range(count + len(names))]
     kw = dict(zip(names, places[count:], strict=True))
     try:
-        return _text(Inliner(cls, {}, {}).method(op, places[:count], kw, []))
+        return _text(Inliner(cls, {}, _nowhere).method(op, places[:count], kw, []))
     except (UnclearError, RefusedError):
         return None
 

@@ -37,8 +37,8 @@ def time_loop(
 
     `end` is what follows the loop: `barrier` (wait for all), `read` (read one value of the result) or
     `read-other` (read a value that was there before), then wait. Each round gives `returned` (the
-    loop's own time), `read` where one was, and `synchronised`; the first one compiles and allocates,
-    and is kept apart by whoever reads the times. Rounds agree when these times are all at most
+    loop's own time), `read` where one was, and `synchronised`; the first one allocates for a whole
+    queue, and is kept apart by whoever reads the times. Rounds agree when these times are all at most
     `at_most` or all at least `at_least` of the synchronised one; the loop should take `weight` times
     what its calls alone cost.
     """
@@ -49,18 +49,19 @@ def time_loop(
     idle = 0.0
     while size is not None:
         loop = _Loop(adapter, op, size, device, dtype, chain, end)
-        first = loop.round()
-        best, mean = loop.call_alone()
-        work = chain * best
+        samples = loop.calls_alone()
+        work = chain * min(samples)
         idle = idle or work
-        if work >= weight * idle and (work >= WANTED or chain * mean >= LONG * WANTED):
+        if work >= weight * idle and (work >= WANTED or chain * max(samples[1:]) >= LONG * WANTED):
             break
         size = _following(op, size, work)
+    first = loop.round()
     later, tries = _agreeing(loop, rounds, at_most, at_least)
     return {
         "op": op, "size": loop.size, "chain": chain, "end": end, "rounds": [first, *later], "tries": tries,
         # What as many calls take one by one, at this size and at the smallest: what the calls alone cost.
-        "work": work, "idle": idle, "value": loop.value(),
+        # `cold` is the very first call at this size.
+        "work": work, "idle": idle, "cold": samples[0], "value": loop.value(),
     }  # fmt: skip
 
 
@@ -113,14 +114,14 @@ class _Loop:
         self.result = value
         return times
 
-    def call_alone(self) -> tuple[float, float]:
-        """Return what one call takes when it is waited for: at best, and on average."""
+    def calls_alone(self) -> list[float]:
+        """Return what single calls take that are waited for."""
         times = []
         for _ in range(SAMPLES):
             started = self.adapter.clock()
             self.adapter.barrier([self.call(self.left, self.start)])
             times.append(self.adapter.clock() - started)
-        return min(times), sum(times) / SAMPLES
+        return times
 
     def value(self) -> float:
         """Return an element of the last round's result: whether anything was computed at all."""

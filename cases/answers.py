@@ -53,9 +53,9 @@ def refused_or_wrong(reading: Reading) -> str | None:
     return refused(reading) or ("garbage" if wrong else None)
 
 
-def unread(vocabulary: Vocabulary) -> Vocabulary:
-    """Return the same answers for a question that reads nothing, because an empty value holds nothing."""
-    return Vocabulary({word: m for word, m in vocabulary.words.items() if word != "garbage"}, vocabulary.decide)
+def without(vocabulary: Vocabulary, *words: str) -> Vocabulary:
+    """Return the same answers but for some that can't come out for a case."""
+    return Vocabulary({word: m for word, m in vocabulary.words.items() if word not in words}, vocabulary.decide)
 
 
 def role_of(reading: Reading, mark: str = "result") -> Any:

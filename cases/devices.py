@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cases.answers import COMPARISON, MISSING_DEVICE, lands, missing_device
+from cases.answers import COMPARISON, MISSING_DEVICE, lands, missing_device, without
 from cases.answers_moving import COUNT, MADE, ORDINAL
 from cases.case import case
 from cases.lab import MISSING, Lab, Place, Symbol
@@ -80,7 +80,8 @@ def _with_clone(lab: Lab, device: Symbol) -> tuple[Symbol, Symbol]:
 def _register_comparison(name: str, comparison: Comparison) -> None:
     @case(
         f"moving/equality/{name}",
-        COMPARISON,
+        # Python asks the device either way, since a text knows nothing of devices.
+        without(COMPARISON, "asymmetric") if name == "object-string" else COMPARISON,
         question=f"Are {comparison.says} equal, and hashed alike?",
         why="Programs decide by it whether to move a value, and keep caches by device.",
         control="placement/create/device" if name == "same-spelling" else "moving/equality/same-spelling",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import cases.axes
 import cases.devices  # noqa: F401  the rest of the area
-from cases.answers import ALIAS, MOVE, MOVE_CAST, UNTOUCHED, unread
+from cases.answers import ALIAS, MOVE, MOVE_CAST, UNTOUCHED, without
 from cases.answers_moving import READ, write_seen
 from cases.case import case
 from cases.lab import Expected, Lab, Place, Symbol
@@ -95,7 +95,7 @@ def _register_move(goal: str, source: str, how: str, says: str, value: Value, as
 
     @case(
         f"moving/to-{goal}/{how}",
-        MOVE if value.expected is not None else unread(MOVE),
+        MOVE if value.expected is not None else without(MOVE, "garbage"),
         question=f"Does {value.says} of the {source} arrive when it is moved to the {goal}, {says}?",
         why=value.why,
         control="placement/create/device" if plain else f"moving/to-{goal}/object",
@@ -134,7 +134,7 @@ def _register_round_trip(source: str, there: str) -> None:
         wanted={"role": source, "from": there},
     )
     def _(lab: Lab) -> dict[str, Symbol]:
-        result = lab.attempt.to(lab.do.to(_plain(lab, PLACES[source]), PLACES[there]), PLACES[source])
+        result = lab.attempt.to(lab.attempt.to(_plain(lab, PLACES[source]), PLACES[there]), PLACES[source])
         return {"result": result, "value": lab.observe(result, VALUES)}
 
 
@@ -290,10 +290,10 @@ def _register_buffer(name: str, alignment: str, place: str) -> None:
     def _(lab: Lab) -> dict[str, Symbol]:
         buffer = lab.do.buffer({"data": VALUES}, alignment)
         result = (lab.attempt.from_buffer_copy if copied else lab.attempt.from_buffer)(buffer, PLACES[place])
-        if name == "buffer-waited":
-            lab.do.barrier()
+        waited = {"waited": lab.attempt.barrier()} if name == "buffer-waited" else {}
         lab.do.write_buffer(buffer, 9.0)
-        return {"result": result, "value": lab.observe(result, [9.0] * len(VALUES)), "before": lab.observe(result, VALUES)}
+        seen = lab.observe(result, [9.0] * len(VALUES))
+        return {"result": result, **waited, "value": seen, "before": lab.observe(result, VALUES)}
 
 
 for _alignment in ("aligned", "misaligned"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cases.answers import WORKING, Vocabulary, placed, promotion, unread
+from cases.answers import WORKING, Vocabulary, placed, promotion, without
 from cases.case import case
 from cases.lab import Expected, Lab, Numbers, Place, Symbol
 from cases.placement import COUNT, PLACES, sentinel
@@ -167,7 +167,7 @@ def _register_kind(kind: Kind, pair: tuple[str, str], side: str) -> None:
 
     @case(
         f"scalars/{kind.name}/{'-'.join(pair)}/{side}",
-        unread(answers) if kind.expected is None else answers,
+        without(answers, "garbage") if kind.expected is None else answers,
         question=f"{kind.operation}: what comes of {kind.says} on the {side} side, {place}?",
         why=kind.why,
         control=f"placement/{kind.operation}/device-device" if control else f"scalars/{kind.name}/device-device/left",

@@ -54,7 +54,7 @@ class _Layout:
     @property
     def label(self) -> int:
         """The width of the rows' names."""
-        return max(20, self.style.width // 4) if self.limit <= _CODE else max(26, self.style.width // 3)
+        return max(20 if self.limit <= _CODE else 24, self.style.width // 4)
 
     @property
     def fits(self) -> bool:
@@ -118,12 +118,13 @@ def _alike(matrix: Matrix, cases: tuple[str, ...], groups: list[tuple[str, ...]]
 
 
 def _folded(label: str, width: int) -> list[str]:
-    """Return a label in lines, broken at spaces, and behind a slash where there is none."""
+    """Return a label in lines, broken at spaces, behind a slash, and behind a dash where nothing else is left."""
     lines = [""]
     for piece in re.findall(r"[^ /]*/?|[^ ]+|\s+", label):
-        if len(lines[-1]) + len(piece.rstrip()) > width and lines[-1].strip():
-            lines.append("  ")
-        lines[-1] += piece if lines[-1].strip() else piece.lstrip()
+        for part in [piece] if len(piece.strip()) < width else re.findall(r"[^-]+-?", piece):
+            if len(lines[-1]) + len(part.rstrip()) > width and lines[-1].strip():
+                lines.append("  ")
+            lines[-1] += part if lines[-1].strip() else part.lstrip()
     if len(lines) > _LINES:
         lines[_LINES - 1] = lines[_LINES - 1][: width - 2].rstrip(" ,") + " …"
     return [line.rstrip() for line in lines[:_LINES]]
