@@ -205,7 +205,7 @@ class HostBuffer:
     """Host memory with a stated alignment: whether a put may alias it depends on that."""
 
     #: Neutral dtype -> how the standard library packs it; complex numbers are pairs of floats.
-    _CODES = {"float32": "f", "float64": "d", "int64": "q", "uint64": "Q", "complex128": "d"}
+    _CODES: ClassVar[dict[str, str]] = {"float32": "f", "float64": "d", "int64": "q", "uint64": "Q", "complex128": "d"}
 
     def __init__(self, values: list[Any], alignment: str, dtype: str = "float32") -> None:
         """Place values on a 64-byte boundary (`aligned`) or 4 bytes past one (`misaligned`)."""

@@ -94,10 +94,14 @@ class Phrases:
         return [line for step in program["steps"] for line in self._step(step, sizes or {}, set())]
 
     def script(
-        self, program: Mapping[str, Any], *, title: str = "", environment: str | None = None, sizes: Mapping[str, int] | None = None
-    ) -> str:
-        """Return a complete script: environment, imports, the question step by step, and a wait at the end."""
-        lines = self.lines(program, sizes)
+        self, program: Mapping[str, Any], *, title: str = "", environment: str | None = None, sizes: Mapping[str, int] | None = None,
+        lines: Sequence[Line] | None = None,
+    ) -> str:  # fmt: skip
+        """Return a complete script: environment, imports, the question step by step, and a wait at the end.
+
+        `lines` are the program's, where somebody has them already.
+        """
+        lines = self.lines(program, sizes) if lines is None else lines
         body = [line.code for line in lines]
         live = [step["id"] for step in _walk(program["steps"]) if _keeps(step) and "when" not in step]
         dropped = {step["args"][0]["ref"] for step in _walk(program["steps"]) if step.get("op") == "drop"}
@@ -267,8 +271,7 @@ class Phrases:
         if any(step.get("op") == "time" for step in _walk(program["steps"])):
             yield "import time"
         if "HostBuffer(" in text:
-            base = module("adapters.base")
-            yield "\n" + _text(_bare(base.classes["HostBuffer"])) + "\n"
+            yield "\n" + _definition(module("adapters.base").classes["HostBuffer"]) + "\n"
         todo = [name for name in self._given if re.search(rf"\b{name}\(", text)]
         done: set[str] = set()
         while todo:
@@ -281,7 +284,7 @@ class Phrases:
             yield from (_text(home.imports[n]) for n in sorted(needs & home.imports.keys()) if _absolute(home.imports[n]))
             yield from (f"class {word}(Exception): pass" for word in ("NotOffered", "NotModelled") if word in needs)
             yield from (f"{n} = {_text(home.constants[n])}" for n in sorted(needs & home.constants.keys()))
-            yield "\n" + _text(_bare(function)) + "\n"
+            yield "\n" + _definition(function) + "\n"
             todo += sorted(needs & home.functions.keys())
 
 
@@ -326,7 +329,7 @@ def _set_at_start(cls: Class, facts: Mapping[str, Any]) -> Iterator[tuple[str, A
                         yield attr, seen
 
 
-def _nowhere(name: str, spelled: str) -> str:
+def _nowhere(name: str, _: str) -> str:
     raise UnclearError(f"device {name}")
 
 
@@ -421,7 +424,8 @@ def _indented(text: str, by: str = "    ") -> str:
     return "\n".join(by + line if line else line for line in text.splitlines())
 
 
-def _bare(definition: ast.stmt) -> ast.stmt:
+@cache
+def _definition(definition: ast.stmt) -> str:
     """Return a definition without annotations; a method that is given as a function loses its `self`."""
     tree = ast.parse(_text(definition)).body[0]
     for node in ast.walk(tree):
@@ -431,7 +435,7 @@ def _bare(definition: ast.stmt) -> ast.stmt:
                 argument.annotation = None
     if isinstance(tree, ast.FunctionDef) and tree.args.args and tree.args.args[0].arg in ("self", "cls"):
         del tree.args.args[0]
-    return tree
+    return _text(tree)
 
 
 def _absolute(statement: ast.stmt) -> bool:

@@ -47,7 +47,7 @@ MEMORY = "Pinned memory is host memory, even where it was asked for on behalf of
 OPERANDS = (
     Operand(
         "scoped/device-device", "a value made under a default device", _scoped("device"), "device", WORKING, COMMITMENT,
-        "placement/add/device-device",
+        "placement/add/device-device", ("D2.4",),
     ),
     Operand(
         "scoped/host-accelerator", "a value made with the host as default", _scoped("host"), "accelerator",

@@ -1,8 +1,6 @@
 """Dtypes on a device: made, moved, read back, computed with and cast, for every dtype there is.
 
-The neutral list holds every dtype that one of the frameworks offers for arithmetic. Operands and
-results are values that the dtype holds exactly, also halfway through a sum or a product, so that
-rounding is never an excuse; they are as distinct as the dtype allows.
+The dtypes and their operands are in `cases.dtype_values`.
 
 Dtypes are compared by their width alone: with fewer bits, or as many of another kind, not every
 value can be held, and the dtype was narrowed. The values of 64-bit dtypes stay within the 32-bit
@@ -13,24 +11,16 @@ of host memory, and with the wide dtypes switched on.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from cases.answers import ELSEWHERE, GARBAGE, NEUTRAL, RAISES, WORKS, WRONG, Vocabulary, at_home, refused
 from cases.case import case
+from cases.dtype_values import BEYOND, DTYPES, WIDE, Matrix, Values, bits, counterpart, is_complex, part, plus, product, raw
 from cases.lab import Lab, Place, Symbol
 from cases.reading import REDUCED, Reading
-
-Matrix = Sequence[Sequence[Any]]
-
-
-def bits(dtype: str) -> int:
-    """Return the width of a dtype, as its name says it; a truth value is the narrowest of all."""
-    digits = re.search(r"\d+", dtype)
-    return int(digits.group()) if digits else 0
-
 
 # --- answers -------------------------------------------------------------------------------------
 
@@ -54,12 +44,13 @@ def _wrong(reading: Reading, reduced: bool) -> bool:
 
 
 @cache
-def keeping(dtype: str, computed: bool = False, reduced: bool = False) -> Vocabulary:
+def keeping(dtype: str, computed: bool = False, reduced: bool = False, fits: bool = True) -> Vocabulary:
     """Return the answers to "does it come out right, and in this dtype?".
 
     What is computed may be wider than its operands by design (sums of integers are, often); what
     is made, moved or cast was asked for by name. `reduced` is for products: accelerators multiply
-    32-bit floats in fewer bits.
+    32-bit floats in fewer bits. `fits` says whether the dtype can hold the result at all: a count of
+    truths is no truth.
     """
     widens = {"widens": (WORKS if computed else NEUTRAL, "the right value, in a dtype of more bits")}
 
@@ -70,15 +61,15 @@ def keeping(dtype: str, computed: bool = False, reduced: bool = False) -> Vocabu
             return word
         if got != dtype and bits(got) <= bits(dtype):
             return "narrows-with-warning" if told(reading, dtype, got) else "narrows-silently"
-        if _wrong(reading, reduced):
+        if _wrong(reading, reduced) or (got == dtype and not fits):
             return "garbage"
         if not at_home(reading):
             return "moves-elsewhere"
         return "works" if got == dtype else "widens"
 
     narrowest, widest = bits(dtype) == 0, bits(dtype) == 128
-    words = {**RAISES, **GARBAGE, **ELSEWHERE, **WORD, **({} if narrowest else NARROWS), **({} if widest else widens)}
-    return Vocabulary(words, decide)
+    words = {**(WORD if fits else {}), **({} if widest else widens), **({} if narrowest else NARROWS)}
+    return Vocabulary({**RAISES, **GARBAGE, **ELSEWHERE, **words}, decide)
 
 
 def default_dtype(*dtypes: str) -> Vocabulary:
@@ -94,113 +85,6 @@ def default_dtype(*dtypes: str) -> Vocabulary:
     other = {"other-dtype": (NEUTRAL, "the right value, in a dtype that is none of these")}
     words = {dtype: (WORKS, f"the right value, as {dtype}") for dtype in dtypes}
     return Vocabulary({**RAISES, **GARBAGE, **ELSEWHERE, **words, **other}, decide)
-
-
-# --- values --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Values:
-    """Operands whose results a dtype holds."""
-
-    #: Made, moved and read back; with `right` an addition.
-    left: Matrix
-    right: Matrix
-    #: A matrix product.
-    rows: Matrix
-    columns: Matrix
-    #: Summed up, exactly in any order.
-    parts: Matrix
-    #: Held by the counterpart of a cast too.
-    casts: Matrix
-
-
-def _plus(matrix: Matrix, number: complex) -> Matrix:
-    """Return a matrix whose first element needs more bits."""
-    return [[matrix[0][0] + number, *matrix[0][1:]], *matrix[1:]]
-
-
-def _signed(fine: float = 0) -> Values:
-    small = [[2, -3], [5, -7]]
-    left = _plus(small, fine) if fine else small
-    return Values(left, [[11, 13], [-17, 19]], left, [[4, 6], [8, -9]], left, small)
-
-
-def _complex(fine: float = 0) -> Values:
-    small = [[2 + 3j, -3 + 5j], [5 - 7j, -7 + 2j]]
-    left = _plus(small, complex(fine, -fine))
-    return Values(left, [[11 - 2j, 13 + 4j], [-17 + 6j, 19 - 8j]], left, [[4 + 1j, 6 - 2j], [8 + 3j, -9 + 5j]], left, small)
-
-
-_TRUTHS = [[True, False], [False, True]]
-_POWERS = [[2.0, 4.0], [8.0, 16.0]]
-_NATURALS = [[2, 3], [5, 7]]
-_UNSIGNED = Values(_NATURALS, [[11, 13], [17, 19]], _NATURALS, [[4, 6], [8, 9]], _NATURALS, _NATURALS)
-#: Three bits of significand, and nothing above 7 on the way.
-_NARROW = Values(
-    [[2.0, -3.0], [5.0, -7.0]], [[3.0, 5.0], [-7.0, 2.0]], [[2.0, -3.0], [1.5, 2.0]], [[2.0, -1.0], [-1.0, 1.0]],
-    [[2.0, -1.0], [4.0, -3.0]], [[2.0, -3.0], [5.0, -7.0]],
-)  # fmt: skip
-#: The neutral list. The first element of wide floats has bits that narrower ones lose.
-DTYPES: Mapping[str, Values] = {
-    # No two truths are added, so that "or" and "plus" agree.
-    "bool": Values(_TRUTHS, [[False, False], [True, False]], [[False, True], [True, False]], [[True, False], [True, True]],
-                   [[False, True], [False, False]], _TRUTHS),
-    # No product of two of its numbers but zero is one of its numbers.
-    "int1": Values([[-1, 0], [0, -1]], [[0, -1], [0, 0]], [[-1, 0], [-1, 0]], [[0, 0], [-1, -1]], [[-1, 0], [0, 0]], [[-1, 0], [0, -1]]),
-    "int2": Values([[-2, 1], [-1, 0]], [[1, -2], [-1, 1]], [[-2, 1], [-1, -1]], [[1, 0], [1, 1]], [[-1, 1], [-1, 0]],
-                   [[-2, 1], [-1, 0]]),
-    "int4": Values([[2, -3], [5, -7]], [[3, -4], [-6, 4]], [[2, -3], [-1, 2]], [[2, -1], [-1, 1]], [[2, -3], [5, -2]],
-                   [[2, -3], [5, -7]]),
-    **{f"int{width}": _signed() for width in (8, 16, 32, 64)},
-    "uint1": Values([[1, 0], [0, 1]], [[0, 1], [0, 0]], [[0, 1], [1, 0]], [[1, 0], [1, 1]], [[0, 1], [0, 0]], [[1, 0], [0, 1]]),
-    "uint2": Values([[2, 3], [1, 0]], [[1, 0], [1, 3]], [[1, 2], [3, 0]], [[1, 1], [1, 0]], [[1, 0], [2, 0]], [[2, 3], [1, 0]]),
-    "uint4": Values(_NATURALS, [[4, 6], [8, 3]], [[2, 3], [1, 2]], [[2, 1], [3, 4]], [[2, 3], [4, 6]], _NATURALS),
-    **{f"uint{width}": _UNSIGNED for width in (8, 16, 32, 64)},
-    "float4_e2m1fn": Values([[2.0, -3.0], [4.0, -6.0]], [[-0.5, 1.5], [2.0, 3.0]], [[2.0, 1.0], [1.0, 0.5]],
-                            [[1.5, -1.0], [1.0, 3.0]], [[2.0, -1.0], [1.0, -3.0]], [[2.0, -3.0], [4.0, -6.0]]),
-    "float6_e2m3fn": _NARROW, "float6_e3m2fn": _NARROW,
-    **{f"float8_{form}": _NARROW for form in ("e3m4", "e4m3", "e4m3fn", "e4m3fnuz", "e4m3b11fnuz", "e5m2", "e5m2fnuz")},
-    # Powers of two alone, without a sign and without a zero: equal terms add up to the next power.
-    "float8_e8m0fnu": Values(_POWERS, _POWERS, _POWERS, [[4.0, 8.0], [2.0, 4.0]], [[4.0, 4.0]], _POWERS),
-    "float16": _signed(), "bfloat16": _signed(), "float32": _signed(2.0**-13), "float64": _signed(2.0**-30),
-    "complex32": _complex(), "complex64": _complex(2.0**-13), "complex128": _complex(2.0**-30),
-}  # fmt: skip
-#: What is cast to and from, where that is not float32. A no-op would ask nothing, so complex64 is only cast to.
-COUNTERPARTS = {"float32": "int32", "complex32": "complex64", "complex64": None, "complex128": "complex64"}
-#: Host values that need the whole width.
-BEYOND: Mapping[str, Sequence[Any]] = {
-    "float32": [2.0 + 2.0**-13, -3.0, 5.0, 7.0],
-    "float64": [1e300, 2.0 + 2.0**-30, -1e-300, 7.0],
-    "int64": [2**40 + 3, -(2**35) - 7, 2**31, 5],
-    "uint64": [2**63 + 5, 2**32 + 3, 2**40, 7],
-    "complex128": [1e300 + 2j, 3 - 1e-300j, 2 + 2.0**-30 + 5j, 5 - 7j],
-}
-WIDE = ("float64", "int64", "uint64", "complex128")
-
-
-def raw(values: Any) -> dict[str, Any]:
-    """Return numbers as they go to a worker: complex ones in two parts."""
-    parts = [_part(values, "real"), _part(values, "imag")]
-    return {"data": parts[0], "imag": parts[1]} if _is_complex(values) else {"data": values}
-
-
-def _is_complex(values: Any) -> bool:
-    return any(map(_is_complex, values)) if isinstance(values, list) else isinstance(values, complex)
-
-
-def _part(values: Any, name: str) -> Any:
-    return [_part(v, name) for v in values] if isinstance(values, list) else getattr(values, name)
-
-
-def plus(left: Matrix, right: Matrix) -> Matrix:
-    """Add two matrices."""
-    return [[a + b for a, b in zip(*rows, strict=True)] for rows in zip(left, right, strict=True)]
-
-
-def product(rows: Matrix, columns: Matrix) -> Matrix:
-    """Multiply two matrices."""
-    return [[sum(a * b for a, b in zip(row, column, strict=True)) for column in zip(*columns, strict=True)] for row in rows]
 
 
 # --- questions -----------------------------------------------------------------------------------
@@ -251,7 +135,7 @@ def _sum(lab: Lab, dtype: str, values: Values) -> tuple[Symbol, Any, dict[str, S
 
 def _cast_to(lab: Lab, dtype: str, values: Values) -> tuple[Symbol, Any, dict[str, Symbol]]:
     # From real numbers also to complex ones.
-    numbers = _part(values.casts, "real") if _is_complex(values.casts) else values.casts
+    numbers = part(values.casts, "real") if is_complex(values.casts) else values.casts
     made = _made(lab, numbers, "int32" if dtype == "float32" else "float32", lab.device)
     return lab.attempt.cast(made, {"dtype": dtype}), numbers, {"home": made}
 
@@ -265,11 +149,6 @@ def _cast_on_host(lab: Lab, dtype: str, values: Values) -> tuple[Symbol, Any, di
     home, made = _at(lab, lab.accelerator), _made(lab, values.casts, dtype, lab.host)
     cast = lab.attempt.cast(made, {"dtype": counterpart(dtype)})
     return lab.attempt.to(cast, lab.accelerator), values.casts, {"home": home, "made": made, "cast": cast}
-
-
-def counterpart(dtype: str) -> str | None:
-    """Return the dtype to cast to; None where there is nothing to ask."""
-    return COUNTERPARTS.get(dtype, "float32")
 
 
 @dataclass(frozen=True)
@@ -329,7 +208,10 @@ def _register(name: str, dtype: str) -> None:
 
     @case(
         f"dtypes/{dtype}/{name}",
-        keeping(reached, name in ("add", "matmul", "sum"), name == "matmul" and dtype in ("float32", "complex64")),
+        keeping(
+            reached, computed=name in ("add", "matmul", "sum"), reduced=name == "matmul" and dtype in ("float32", "complex64"),
+            fits=(name, dtype) != ("sum", "bool"),
+        ),
         question=question.text.format(dtype=dtype, other=other, source="int32" if dtype == "float32" else "float32"),
         why=question.why, control=control, claims=question.claims, wanted={"dtype": reached},
     )  # fmt: skip
@@ -396,7 +278,7 @@ for _dtype, _other in (("float64", "float32"), ("int64", "int32"), ("complex128"
 
 #: Plain Python numbers, and the dtypes that they usually become.
 LITERALS: Mapping[str, tuple[list[Any], tuple[str, ...]]] = {
-    "bool": ([True, False, True], ("bool", "uint8")),
+    "bool": ([True, False, True], ("bool",)),
     "int": ([2, -3, 5], ("int64", "int32")),
     "wide-int": ([2**40 + 3, -(2**35) - 7, 5], ("int64",)),
     "float": ([2.5, -3.25, 5.0], ("float32", "float64")),

@@ -102,7 +102,8 @@ def _answer(case: Case, cell: dict[str, Any], reading: Reading, target: Mapping[
             cell["answer"] = case.answers.decide(reading)
             cell["class"] = case.answers.class_of(cell["answer"])
         except Inconclusive as reason:
-            cell["status"], cell["why"] = "inconclusive", str(reason)
+            # What can't be decided because a simulation holds no values is not the framework's fault.
+            cell["status"], cell["why"] = "inconclusive" if reading.readable() else "not-modelled", str(reason)
         cell["facets"] = facets(reading, target)
 
 
@@ -153,7 +154,7 @@ def _error_facets(reading: Reading, error: Mapping[str, Any], target: Mapping[st
     asked = next((s for s in walk(reading.program.steps) if s["id"] == reading.program.marks.get("result")), {})
     found: dict[str, Any] = {
         "error.type": error["type"],
-        "error.surfaces": "at the call" if reading.error("result") else "later",
+        "error.surfaces": "when named" if reading.error("named") else "at the call" if reading.error("result") else "later",
         "error.names": _devices_named(reading, text, target),
         "error.operation": bool(re.search(rf"\b\w*{re.escape(str(asked.get('op', '?')).rstrip('_').split('_')[0])}\w*\b", text, re.I)),
     }

@@ -155,8 +155,9 @@ for _family in FAMILIES:
     control=None, claims=("D3.1",),
 )  # fmt: skip
 def _create(lab: Lab) -> dict[str, Symbol]:
+    home = lab.full((2,), 11.0, lab.device)
     result = lab.attempt.tensor({"data": [[2.0, 3.0], [5.0, 7.0]]}, {"dtype": "float32"}, lab.device)
-    return {"result": result, "value": lab.observe(result, [[2.0, 3.0], [5.0, 7.0]])}
+    return {"result": result, "value": lab.observe(result, [[2.0, 3.0], [5.0, 7.0]]), "home": home}
 
 
 # --- effects -------------------------------------------------------------------------------------

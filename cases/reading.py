@@ -81,6 +81,10 @@ class Reading:
         slack = TOLERANCE.get(str(facts.get("dtype")), 0.0) if tolerance is None else tolerance
         return len(got) == len(wanted) and all(agrees(g, w, slack) for g, w in zip(got, wanted, strict=True))
 
+    def readable(self) -> bool:
+        """Say whether everything that the program looked at could be read."""
+        return all(fact.get("value", {}).get("readable", True) for fact in self.steps.values())
+
     def setup_error(self) -> tuple[str, Mapping[str, Any]] | None:
         """Return the operation and the error of a step that the question needed, and was refused."""
         for step in walk(self.program.steps):

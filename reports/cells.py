@@ -124,8 +124,6 @@ class Cell:
     why: str = ""
     #: Set when a known deviation is gone.
     stale: str = ""
-    #: What the contract says, for an answer that deviates from it.
-    promise: str = ""
     seconds: float | None = None
     #: Different outcomes, in the order they came, where it was asked more than once.
     answers: tuple[str, ...] = ()
@@ -139,7 +137,7 @@ class Cell:
             status=_get(data, "status", str), answer=_get(data, "answer", str, None), kind=_get(data, "class", str, None),
             facets=_get(data, "facets", dict), evidence=_get(data, "evidence", str), verdict=_get(data, "verdict", str, None),
             norm=_get(data, "norm", str, None), why=_get(data, "why", str, ""), stale=_get(data, "stale", str, ""),
-            promise=_get(data, "promise", str, ""), seconds=_get(data, "seconds", (int, float), None),
+            seconds=_get(data, "seconds", (int, float), None),
             answers=tuple(map(str, _get(data, "answers", list, ()))), observation=_get(data, "observation", dict, None),
         )  # fmt: skip
         if cell.status not in STATUSES or cell.evidence not in EVIDENCE or cell.kind not in (None, *CLASSES):
@@ -153,7 +151,7 @@ class Cell:
             "answer": self.answer, "class": self.kind, "facets": dict(self.facets), "evidence": self.evidence,
             "verdict": self.verdict, "norm": self.norm, "why": self.why,
         }  # fmt: skip
-        optional = {"stale": self.stale, "promise": self.promise, "seconds": self.seconds, "answers": list(self.answers)}
+        optional = {"stale": self.stale, "seconds": self.seconds, "answers": list(self.answers)}
         data.update({key: value for key, value in optional.items() if value not in ("", None, [])})
         if observation and self.observation is not None:
             data["observation"] = self.observation

@@ -5,8 +5,41 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from reports import html, matrix, terminal
+from reports.record import LATEST, OUT, RecordError, read
+from reports.style import Style
+
 
 def closing(path: Path, reporter: Any) -> None:
-    """Write the matrix of the record that was just closed, and say where page and record are."""
+    """Write the matrix of the record that was just closed, and say where page and record are.
+
+    Whatever goes wrong here is a sentence: the record is safe, and the run's exit status is not ours to change.
+    """
     reporter.section("device semantics")
+    try:
+        merged = matrix.build([read(path)])
+    except RecordError as error:
+        reporter.write_line(str(error))
+        return
+    screen = reporter._tw
+    for line in terminal.render(merged, _style(screen), deviations_first=True, compact=True).splitlines():
+        reporter.write_line(line)
+    reporter.write_line("")
+    page = path.with_suffix(".html")
+    try:
+        html.write(merged, page)
+        if path.parent == OUT:
+            html.write_again(page, LATEST.with_suffix(".html"))
+        reporter.write_line(f"page:   {page}")
+    except OSError as error:
+        reporter.write_line(f"no page: {page} can't be written ({error.strerror or error})")
     reporter.write_line(f"record: {path}")
+
+
+def _style(screen: Any) -> Style:
+    """Return what pytest's terminal can show: its own idea of width and colour, which NO_COLOR and --color decide."""
+    try:
+        "✓⊘✗·…×".encode(getattr(screen._file, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return Style(int(screen.fullwidth), bool(screen.hasmarkup), unicode=False)
+    return Style(int(screen.fullwidth), bool(screen.hasmarkup))

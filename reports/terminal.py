@@ -157,8 +157,6 @@ def promised(column: Column, cell: Cell) -> str:
     """Return in a sentence what an answer was held against."""
     if cell.stale:
         return cell.stale
-    if cell.promise:
-        return cell.promise
     entry = contract_for(column.target.framework).promise(cell.case, column.target.device, column.target.version)
     if entry is None or not entry.answers:
         return "nobody promises that"

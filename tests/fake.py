@@ -22,7 +22,7 @@ import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Cells = Callable[[int], Any]
 #: What memory holds that nobody wrote. No case expects it.
@@ -73,7 +73,7 @@ class Dtype:
         return wrapped - (1 << self.bits) if self.category == "int" and wrapped >> (self.bits - 1) else wrapped
 
     def _round(self, value: float) -> float:
-        if self.bits == 64 or not math.isfinite(value) or value == 0.0:
+        if self.bits >= 64 or not math.isfinite(value) or value == 0.0:
             return value
         if self.name == "float32":
             if abs(value) < 1 << 24 and value.is_integer():
@@ -92,9 +92,11 @@ DTYPES: dict[str, Dtype] = {
     d.name: d
     for d in (
         Dtype("bool", "bool", 1),
-        *(Dtype(f"int{bits}", "int", bits) for bits in (2, 4, 8, 16, 32, 64)),
-        *(Dtype(f"uint{bits}", "uint", bits) for bits in (2, 4, 8, 16, 32, 64)),
+        *(Dtype(f"int{bits}", "int", bits) for bits in (1, 2, 4, 8, 16, 32, 64, 128)),
+        *(Dtype(f"uint{bits}", "uint", bits) for bits in (1, 2, 4, 8, 16, 32, 64, 128)),
         Dtype("float4_e2m1fn", "float", 4, 1, 6.0),
+        Dtype("float6_e2m3fn", "float", 6, 3, 7.5),
+        Dtype("float6_e3m2fn", "float", 6, 2, 28.0),
         Dtype("float8_e3m4", "float", 8, 4, 15.5),
         Dtype("float8_e4m3", "float", 8, 3, 240.0),
         Dtype("float8_e4m3fn", "float", 8, 3, 448.0),
@@ -107,6 +109,7 @@ DTYPES: dict[str, Dtype] = {
         Dtype("bfloat16", "float", 16, 7, 3.3895313892515355e38),
         Dtype("float32", "float", 32, 23),
         Dtype("float64", "float", 64, 52),
+        Dtype("float128", "float", 128, 112),
         Dtype("complex32", "complex", 32),
         Dtype("complex64", "complex", 64),
         Dtype("complex128", "complex", 128),
@@ -122,14 +125,16 @@ def promote(one: Dtype, other: Dtype) -> Dtype:
 
 #: What a dtype becomes where it is narrowed or widened: the neighbour of its own kind, or the nearest of another.
 _LADDERS = (
-    ("float8_e4m3fn", "float16", "float32", "float64", "complex128"),
+    ("float8_e4m3fn", "float16", "float32", "float64", "float128"),
     ("float16", "complex32", "complex64", "complex128"),
-    ("bool", "int2", "int4", "int8", "int16", "int32", "int64", "complex128"),
-    ("bool", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "complex128"),
+    ("bool", "uint8"),
+    *(("bool", *(f"{kind}{2**power}" for power in range(8))) for kind in ("int", "uint")),
     ("float8_e5m2", "bfloat16", "float32"),
     *(("float4_e2m1fn", f"float8_{form}", "float16") for form in ("e4m3fn", "e3m4", "e4m3", "e4m3fnuz", "e4m3b11fnuz")),
     *(("float4_e2m1fn", f"float8_{form}", "bfloat16") for form in ("e5m2", "e5m2fnuz", "e8m0fnu")),
+    *(("float4_e2m1fn", f"float6_{form}", "float16") for form in ("e2m3fn", "e3m2fn")),
     ("int4", "float4_e2m1fn"),
+    ("int1", "bool"),
 )
 _STEPS = [(ladder[i], ladder[i + 1]) for ladder in reversed(_LADDERS) for i in range(len(ladder) - 1)]
 NARROWED = {wide: narrow for narrow, wide in _STEPS}
@@ -180,6 +185,25 @@ class Device:
 # --- values --------------------------------------------------------------------------------------
 
 
+class Ramp(NamedTuple):
+    """Cells that count upwards."""
+
+    start: int
+
+    def __call__(self, i: int) -> int:
+        return self.start + i
+
+
+class Held(NamedTuple):
+    """Cells as a dtype holds them. Equal ones hold equal elements, which saves looking at each."""
+
+    cells: Cells
+    dtype: Dtype
+
+    def __call__(self, i: int) -> Any:
+        return self.dtype.cast(self.cells(i))
+
+
 class Storage:
     """Memory on one device. Its cells are replaced, never changed: who took them keeps them."""
 
@@ -209,20 +233,25 @@ class Tensor:
         """Return how many elements there are."""
         return math.prod(self.shape)
 
-    def position(self, i: int) -> int:
-        """Return where in the storage the i-th element is."""
-        where = self.offset
-        for edge, stride in zip(reversed(self.shape), reversed(self.strides)):  # noqa: B905  Python 3.9
-            i, digit = divmod(i, edge)
-            where += digit * stride
-        return where
+    def positions(self) -> Callable[[int], int]:
+        """Return where in the storage the i-th element is, as the view is now."""
+        offset, axes = self.offset, list(zip(reversed(self.shape), reversed(self.strides)))  # noqa: B905  Python 3.9
+
+        def position(i: int) -> int:
+            where = offset
+            for edge, stride in axes:
+                i, digit = divmod(i, edge)
+                where += digit * stride
+            return where
+
+        return position
 
     def cells(self) -> Cells:
         """Return the elements by position, as they are now."""
-        cells, position = self.storage.cells, self.position
+        cells, offset = self.storage.cells, self.offset
         if self.strides == packed(self.shape):
-            offset = self.offset
             return cells if offset == 0 else lambda i: cells(offset + i)
+        position = self.positions()
         return lambda i: cells(position(i))
 
 
@@ -238,6 +267,8 @@ class Elements(Sequence[Any]):
         return self._count
 
     def __getitem__(self, i: Any) -> Any:
+        if i >= self._count:  # iteration ends by it
+            raise IndexError(i)
         return self._cells(i)
 
 

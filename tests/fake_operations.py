@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.fake import DTYPES, FAULTS, JUNK, Cells, Device, Dtype, RefusedError, Tensor, flat, packed, promote, shape_of
+from tests.fake import DTYPES, FAULTS, JUNK, Cells, Device, Dtype, Ramp, RefusedError, Tensor, flat, packed, promote, shape_of
 from tests.fake_runtime import Plan, Runtime
 
 #: How host memory holds a dtype.
@@ -46,7 +46,7 @@ class Operations(Runtime):
     def ramp(self, count: int, start: int, shape: Sequence[int], dtype: Dtype, device: Any) -> Tensor:
         """Count upwards."""
         assert count == math.prod(shape)
-        return self.finish(self.plan("ramp", [], self.use(device)), shape, dtype, lambda i: start + i)
+        return self.finish(self.plan("ramp", [], self.use(device)), shape, dtype, Ramp(start))
 
     def zeros_like(self, x: Tensor) -> Tensor:
         """Make zeros where another tensor is."""
@@ -115,7 +115,8 @@ class Operations(Runtime):
             return self.finish(Plan(x.device), (), BOOL, lambda _: x.storage is y.storage)
         plan = self.plan("array_equal", [x, y])
         one, other, count = x.cells(), y.cells(), x.count
-        return self.finish(plan, (), BOOL, lambda _: x.shape == y.shape and all(one(i) == other(i) for i in range(count)))
+        same = x.shape == y.shape
+        return self.finish(plan, (), BOOL, lambda _: same and (one == other or all(one(i) == other(i) for i in range(count))))
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         """Multiply two matrices."""
@@ -172,12 +173,16 @@ class Operations(Runtime):
     def rows(self, op: str, x: Tensor, ids: Tensor) -> Tensor:
         """Return rows by ids."""
         plan = self.plan(op, [x, ids])
+        if ids.dtype.category not in ("int", "uint"):
+            raise RefusedError(f"{op}: ids are {ids.dtype.name}, not integers")
         cells, which, width = x.cells(), ids.cells(), math.prod(x.shape[1:])
         return self.finish(plan, (*ids.shape, *x.shape[1:]), x.dtype, lambda i: cells(int(which(i // width)) * width + i % width))
 
     def gather(self, x: Tensor, ids: Tensor) -> Tensor:
         """Return elements by ids along the first axis."""
         plan = self.plan("gather", [x, ids])
+        if ids.dtype.category not in ("int", "uint"):
+            raise RefusedError(f"gather: ids are {ids.dtype.name}, not integers")
         cells, which, width = x.cells(), ids.cells(), x.shape[1]
         return self.finish(plan, ids.shape, x.dtype, lambda i: cells(int(which(i)) * width + i % width))
 
@@ -350,5 +355,6 @@ def _store(target: Tensor, made: Tensor) -> None:
         first, count = target.offset, target.count
         storage.cells = lambda p: new(p - first) if first <= p < first + count else old(p)
         return
-    where = {target.position(i): i for i in range(target.count)}
+    position = target.positions()
+    where = {position(i): i for i in range(target.count)}
     storage.cells = lambda p: new(where[p]) if p in where else old(p)

@@ -193,7 +193,7 @@ class Runtime:
             constant = dtype.cast(constant)
             made: Cells = lambda _: constant  # noqa: E731
         else:
-            made = lambda i: dtype.cast(cells(i))  # noqa: E731
+            made = Held(cells, dtype)
         self.work(device, (cost or math.prod(shape)) * STEP, error)
         return Tensor(Storage(made, constant, error), shape, dtype, device, memory=memory)
 

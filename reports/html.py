@@ -1,0 +1,267 @@
+"""The matrix as one page: a table, and behind each cell what was asked, in whose code, and what came of it.
+
+The page is a single file that loads nothing. Texts that many cells share are kept once, since
+most cells of a row differ in little.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from adapters.phrases import Phrases
+from adapters.source import UnclearError
+from cases.answers import CLASSES
+from cases.case import AREAS, Case
+from cases.contract import Entry, contract_for
+from cases.reading import walk
+from reports import marks
+from reports.cells import Cell
+from reports.matrix import Column, Matrix
+from reports.writer import now
+
+_HERE = Path(__file__).parent
+TITLE = "Device semantics"
+_LEAD = (
+    "Where values live, what happens when two live apart, what moving costs: the same small questions, "
+    "asked of each framework in its own API."
+)
+
+
+def write(matrix: Matrix, path: Path) -> Path:
+    """Write the page and return its path. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render(matrix), encoding="utf-8")
+    return path
+
+
+def render(matrix: Matrix) -> str:
+    """Return the page."""
+    data = _Data(matrix).to_json()
+    style = (_HERE / "page.css").read_text("utf-8")
+    script = (_HERE / "page.js").read_text("utf-8")
+    return "".join([
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>",
+        "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">",
+        '<meta name=viewport content="width=device-width, initial-scale=1"><meta name=color-scheme content="light dark">',
+        f"<title>{TITLE}: {len(matrix.columns)} targets</title><style>{style}</style></head><body>",
+        *_head(matrix),
+        '<main><div class=scroll tabindex=-1><table id=matrix><thead><tr><th scope=col class=corner>question</th>',
+        *(_column(n, column) for n, column in enumerate(matrix.columns)),
+        "</tr></thead>",
+        *_body(matrix),
+        "</table><p id=nothing hidden>No question fits.</p></div>",
+        "<aside id=panel hidden tabindex=-1 aria-label=\"what is behind the cell\"></aside></main>",
+        # A "<" never ends the element or begins a comment inside it.
+        f"<script type=application/json id=data>{data.replace('<', chr(92) + 'u003c')}</script><script>{script}</script></body></html>\n",
+    ])  # fmt: skip
+
+
+# --- what is seen at once --------------------------------------------------------------------------
+
+
+def _head(matrix: Matrix) -> Iterator[str]:
+    records = ", ".join(f"{escape(name)} ({escape(started[:16].replace('T', ' '))} UTC)" for name, started, _ in matrix.records)
+    yield f"<header><h1>{TITLE}</h1><p class=lead>{escape(_LEAD)}</p>"
+    for warning in matrix.warnings:
+        yield f"<p class=warning role=alert><b>Incomplete.</b> {escape(warning)}</p>"
+    deviating = sum(marks.deviates(cell) for _, cell in matrix.cells())
+    rows = sum(map(len, matrix.areas.values()))
+    yield f"<p class=facts>{rows} questions, {len(matrix.columns)} targets. {_deviations(deviating)} Records: {records}.</p>"
+    yield "<div class=tools><label>Find <input id=find type=search placeholder='case, answer or error' autocomplete=off></label>"
+    yield "<label>Rows <select id=rows><option value=all>all<option value=differ>that differ between targets"
+    yield "<option value=deviate>that deviate from a contract<option value=simulated>with simulated evidence"
+    yield "".join(f"<option value={kind}>with: {escape(marks.SAYS[kind])}" for kind in marks.KINDS)
+    yield "</select></label><details class=targets><summary>Targets</summary><div>"
+    for n, column in enumerate(matrix.columns):
+        yield f"<label><input type=checkbox data-column={n} checked> {escape(column.key)}</label>"
+    yield "</div></details><nav aria-label=areas>"
+    yield "".join(f"<a href=#area-{escape(area)}>{escape(area)}</a>" for area in matrix.areas)
+    yield "</nav><span id=count role=status></span></div><p class=legend>"
+    yield "".join(f"<span class='key {kind}'><i>{marks.MARKS[kind]}</i> {escape(marks.SAYS[kind])}</span>" for kind in marks.KINDS)
+    yield "<span class='key simulated'>dashed: simulated</span>"
+    yield "".join(f"<span class=key><b class=flag>{flag}</b> {escape(says)}</span>" for flag, says in marks.FLAGS.items())
+    yield "</p>"
+    if matrix.absent or matrix.notes:
+        yield "<details class=notes><summary>Not here, and notes</summary><ul>"
+        yield "".join(f"<li><b>{escape(name)}</b>: {escape(why)}" for name, why in matrix.absent.items())
+        yield "".join(f"<li>{escape(note)}" for note in matrix.notes)
+        yield "</ul></details>"
+    yield "</header>"
+
+
+def _deviations(count: int) -> str:
+    if not count:
+        return "Nothing deviates from what the frameworks promise."
+    return f"{count} {'answer deviates' if count == 1 else 'answers deviate'} from what a framework promises."
+
+
+def _column(n: int, column: Column) -> str:
+    target = column.target
+    framework, colon, device = target.name.partition(":")
+    apart = "".join(f"<small>{escape(fact)}</small>" for fact in column.apart if fact != target.version)
+    return (
+        f"<th scope=col><button data-column={n}><span>{escape(framework + colon)}</span><wbr><b>{escape(device)}</b>"
+        f"<small>{escape(target.version)}</small>{apart}<em class={target.evidence}>{target.evidence}</em></button></th>"
+    )
+
+
+def _body(matrix: Matrix) -> Iterator[str]:
+    row = 0
+    for area, cases in matrix.areas.items():
+        yield f"<tbody id=area-{escape(area)}><tr class=area><th colspan={len(matrix.columns) + 1}>"
+        yield f"<span>{escape(area)} <i>{escape(AREAS.get(area, ''))}</i></span></th></tr>"
+        for case in cases:
+            name = "<wbr>".join(f"<span>{escape(part)}</span>" for part in re.findall("[^/]+/?", case.partition("/")[2]))
+            cells = "".join(_cell(column.cell(case)) for column in matrix.columns)
+            yield f"<tr data-row={row}><th scope=row><button tabindex=-1>{name}</button></th>{cells}</tr>"
+            row += 1
+        yield "</tbody>"
+
+
+def _cell(cell: Cell) -> str:
+    kind = marks.kind(cell)
+    flags = marks.flags(cell)
+    flag = f"<b class=flag>{flags}</b>" if flags else ""
+    simulated = " s" if cell.behaves and cell.evidence == "simulated" else ""
+    classes = f"'{kind}{simulated}'" if simulated else kind
+    return f"<td class={classes}><button tabindex=-1><i>{marks.MARKS[kind]}</i> {escape(cell.outcome)}{flag}</button>"
+
+
+# --- what is behind a cell -------------------------------------------------------------------------
+
+
+class _Data:
+    """Everything that the page's panel shows, with each text kept once."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self.matrix = matrix
+        self.texts: dict[str, int] = {}
+        self.entries: dict[tuple[object, ...], int] = {}
+        self.shown: list[dict[str, Any]] = []
+        self.promises: dict[tuple[str, str, str, str], int | None] = {}
+        self.books = [_book(column) for column in matrix.columns]
+
+    def text(self, text: str) -> int:
+        """Return the number of a text."""
+        return self.texts.setdefault(text, len(self.texts))
+
+    def to_json(self) -> str:
+        """Return the page's data."""
+        cases = [self.case(name, self.matrix.cases.get(name)) for name in self.matrix.rows()]
+        cells = [[self.cell(n, column, column.cell(name)) for n, column in enumerate(self.matrix.columns)] for name in self.matrix.rows()]
+        data = {
+            "made": now(), "classes": list(CLASSES), "says": dict(marks.SAYS), "statuses": dict(marks.STATUS_SAYS),
+            "columns": [_column_facts(column) for column in self.matrix.columns], "cases": cases, "cells": cells,
+            "entries": self.shown, "texts": list(self.texts),
+        }  # fmt: skip
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+    def case(self, name: str, case: Case | None) -> dict[str, Any]:
+        """Return what is said of a question."""
+        if case is None:
+            return {"id": name, "question": self.text("This catalogue does not have the question."), "why": self.text(""), "answers": []}
+        answers = [[self.text(word), self.text(kind), self.text(says)] for word, (kind, says) in case.answers.words.items()]
+        return {
+            "id": name, "question": self.text(case.question), "why": self.text(case.why), "answers": answers,
+            "control": case.control, "claims": list(case.claims),
+        }  # fmt: skip
+
+    def cell(self, n: int, column: Column, cell: Cell) -> dict[str, Any]:
+        """Return what is behind a cell; what is empty is left out."""
+        case = self.matrix.cases.get(cell.case)
+        target = column.target
+        facts: dict[str, Any] = {
+            "o": self.text(cell.outcome), "k": marks.KINDS.index(marks.kind(cell)), "e": self.text(cell.evidence),
+            "y": self.text(cell.why) if cell.why else None, "v": cell.verdict and self.text(cell.verdict),
+            "n": cell.norm and self.text(cell.norm), "l": self.text(cell.stale) if cell.stale else None,
+            "a": [self.text(word) for word in cell.answers], "t": None if cell.seconds is None else round(cell.seconds, 3),
+            "f": [self.text(part) for key, value in cell.facets.items() for part in (key, _shown(value))],
+        }  # fmt: skip
+        if cell.behaves:
+            facts["p"] = self.promise(target.framework, cell.case, target.device, target.version)
+            facts["d"] = self.entry(contract_for(target.framework).deviation(cell.case, target.device, target.version))
+            facts["r"] = self.promise("norm", cell.case, target.device, "0")
+        if case is not None and (cell.observation or cell.behaves):
+            facts.update(self.code(n, cell, case))
+        return {key: value for key, value in facts.items() if value not in (None, [], "")}
+
+    def promise(self, framework: str, case: str, device: str, version: str) -> int | None:
+        """Return the number of the promise about a case."""
+        key = framework, case, device, version
+        if key not in self.promises:
+            self.promises[key] = self.entry(contract_for(framework).promise(case, device, version))
+        return self.promises[key]
+
+    def entry(self, entry: Entry | None) -> int | None:
+        """Return the number of a contract's entry."""
+        if entry is None:
+            return None
+        key = (entry.cases, entry.targets, entry.answers, entry.strength, entry.source, entry.says)
+        if key not in self.entries:
+            self.entries[key] = len(self.shown)
+            self.shown.append({"strength": entry.strength, "answers": list(entry.answers), "source": entry.source, "says": entry.says})
+        return self.entries[key]
+
+    def code(self, n: int, cell: Cell, case: Case) -> dict[str, Any]:
+        """Return the question in the framework's code, and errors and warnings beside the lines they came from."""
+        book = self.books[n]
+        steps: Mapping[str, Any] = (cell.observation or {}).get("steps", {})
+        sizes = {step: fact["value"]["size"] for step, fact in steps.items() if "size" in fact.get("value", {})}
+        lines: list[str] = []
+        found: dict[str, int] = {}
+        if book is not None:
+            wire = case.program.wire()
+            written = book.lines(wire, sizes)
+            lines = book.script(wire, environment=case.environment, lines=written).rstrip().splitlines()
+            at = 0
+            for line in written:
+                first = line.code.splitlines()[-1].strip()
+                at = next((i for i in range(at, len(lines)) if lines[i].strip() == first), at)
+                found[line.step] = at
+        errors, warnings = [], []
+        for step in walk(case.program.steps):
+            fact = steps.get(step["id"], {})
+            if "when" in step:
+                continue
+            if "error" in fact:
+                error = fact["error"]
+                errors.append([found.get(step["id"], -1), self.text(error["type"]), self.text(error["text"])])
+            said = fact.get("warnings", [])
+            warnings += [[found.get(step["id"], -1), self.text(warning["category"]), self.text(warning["text"])] for warning in said]
+        drain = (cell.observation or {}).get("drain")
+        if drain and "error" in drain:
+            errors.append([len(lines) - 1, self.text(drain["error"]["type"]), self.text(drain["error"]["text"])])
+        changed = cell.program and cell.program != case.program.digest
+        return {"c": [self.text(line) for line in lines], "x": errors, "w": warnings, "old": 1 if changed else None}
+
+
+def _book(column: Column) -> Phrases | None:
+    try:
+        return Phrases(column.target.to_json())
+    except UnclearError:
+        return None
+
+
+def _column_facts(column: Column) -> dict[str, Any]:
+    target = column.target
+    return {
+        "key": column.key, "name": target.name, "framework": target.framework, "version": target.version, "evidence": target.evidence,
+        "label": target.label, "build": dict(target.build), "machine": dict(target.machine), "environment": dict(target.environment),
+        "roles": {role: dict(facts) for role, facts in target.roles.items()}, "records": list(column.records),
+    }  # fmt: skip
+
+
+def _shown(value: Any) -> str:
+    """Return a facet's value as text."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "; ".join(", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in item.items()) for item in value)
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    return str(value)
