@@ -49,6 +49,11 @@ class ArrayApiStrict(Adapter):
             kinds[name].update({} if peer is None else {"peer": _device(peer)})
         return kinds
 
+    def __init__(self, kind: str, roles: dict[str, dict[str, str]]) -> None:
+        """Remember that only the first device does work: the others are names for it."""
+        super().__init__(kind, roles)
+        self.untimed = "its devices are names; all work is the host's" if "accelerator" in roles else ""
+
     def missing(self, name: str, spelled: str) -> str:
         """Spell a device that is not here: they have names and no ordinals."""
         if not hasattr(xp, "Device"):

@@ -33,9 +33,12 @@ class Unavailable(Exception):
     """The framework, or one of its devices, cannot be used here; the message says why and what to do."""
 
 
-def role(name: str, expression: str, evidence: str = "measured") -> dict[str, str]:
-    """Describe a device role: what the framework prints it as, how it is written, how it is known."""
-    return {"name": name, "expression": expression, "evidence": evidence}
+def role(name: str, expression: str, evidence: str = "measured", mention: str = "") -> dict[str, str]:
+    """Describe a device role: what the framework prints it as, how it is written, how it is known.
+
+    `mention` is how error texts write the device, where that is not its name.
+    """
+    return {"name": name, "expression": expression, "evidence": evidence, **({"mention": mention} if mention else {})}
 
 
 class Adapter:
@@ -47,13 +50,14 @@ class Adapter:
     imports: ClassVar[str] = ""
     #: Neutral dtype name -> native expression, tried at start; what fails is not offered.
     dtypes: ClassVar[dict[str, str]] = {}
-    #: How a native device is written for `{"device": ..., "spelled": ...}` beyond its expression.
     #: Environment variables that change answers, recorded in the header.
     variables: ClassVar[tuple[str, ...]] = ()
     #: The environment name of a case -> variables (see `cases.case.ENVIRONMENTS`).
     environments: ClassVar[dict[str, dict[str, str]]] = {}
-    #: False where operations only propagate metadata (meta, FakeTensor): nothing can be timed.
-    computes: bool = True
+    #: Why nothing can be timed on this kind of device; "" where it can.
+    untimed: str = ""
+    #: What a warning of the framework about the suite's own doing contains; it is no answer.
+    chatter: ClassVar[str] = ""
 
     def __init__(self, kind: str, roles: dict[str, dict[str, str]]) -> None:
         """Take the device kind (`cpu` in `torch:cpu`) and its roles, as `kinds` described them."""
@@ -122,7 +126,7 @@ class Adapter:
 
     def missing(self, name: str, spelled: str) -> str:
         """Return the expression of a device that is not here: absent, out-of-range or misspelt."""
-        raise NotOffered(f"{self.framework} cannot name an {name} device")
+        raise NotOffered(f"{self.framework} can't name a device that is {name}")
 
     def device(self, name: str, spelled: str = "object") -> Any:
         """Return a native device. Raises what the framework raises for a device it refuses."""

@@ -81,6 +81,8 @@ class _Runner:
                 fact = {"not_modelled": str(reason)}
             except Exception as error:
                 fact = self.failure(error)
+        chatter = self.adapter.chatter
+        caught = [w for w in caught if not (chatter and chatter in str(w.message))]
         if caught:
             seen = dict.fromkeys((type(w.message).__name__, clean(str(w.message))) for w in caught)
             fact["warnings"] = [{"category": category, "text": text} for category, text in list(seen)[:5]]
@@ -222,8 +224,8 @@ class _Runner:
 
     def op_time(self, **question: Any) -> _Fact:
         """Time a chain of operations: returned against synchronised."""
-        if not self.adapter.computes:
-            raise NotModelled("no work is done, so none can be timed")
+        if self.adapter.untimed:
+            raise NotModelled(self.adapter.untimed)
         return _Fact({"kind": "times", **time_loop(self.adapter, **question)})
 
 

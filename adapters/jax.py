@@ -41,6 +41,8 @@ class Jax(Adapter):
         "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR", "LIBTPU_INIT_ARGS",
         "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE",
     )  # fmt: skip
+    # An entry that a killed process left half written is noticed by JAX, and compiled again.
+    chatter = "persistent compilation cache"
     environments: ClassVar[dict[str, dict[str, str]]] = {
         "wide-dtypes": {"JAX_ENABLE_X64": "1"},
         "no-accelerator": {"JAX_PLATFORMS": "cpu"},
@@ -92,7 +94,7 @@ class Jax(Adapter):
         """Return the forced host devices, and each platform or why it is not here."""
         hosts, _ = _devices("cpu")
         default = jax.default_backend()
-        host = role(str(hosts[0]), "jax.devices('cpu')[0]") if hosts else {}
+        host = role(str(hosts[0]), "jax.devices('cpu')[0]", mention=_mention(hosts[0])) if hosts else {}
         kinds: dict[str, Any] = {"cpu": {"host": host, **_accelerators("cpu", hosts[1:], 1, "simulated")}}
         if default != "cpu":
             kinds["cpu"] = f"JAX computes on {default} by default in this process: jax:cpu wants JAX_PLATFORMS=cpu"
@@ -360,9 +362,14 @@ def _devices(platform: str) -> tuple[list[Any], str]:
 
 def _accelerators(platform: str, devices: list[Any], first: int, evidence: str) -> dict[str, dict[str, str]]:
     return {
-        name: role(str(device), f"jax.devices({platform!r})[{position}]", evidence)
+        name: role(str(device), f"jax.devices({platform!r})[{position}]", evidence, _mention(device))
         for position, (name, device) in enumerate(zip(("accelerator", "peer"), devices), first)
     }
+
+
+def _mention(device: Any) -> str:
+    """Return how an error about mixed devices writes one of them."""
+    return f"device ids [{device.id}] on platform {device.platform.upper()}"
 
 
 def _memories(device: Any) -> list[str]:

@@ -40,21 +40,31 @@ class Phrases:
     def __init__(self, target: Mapping[str, Any]) -> None:
         """Take a target as a record's header describes it. Raises UnclearError when its adapter has no source here."""
         self.framework: str = target["framework"]
+        #: Whether devices are called by their roles: the phrases of a framework, not of a target.
+        self.neutral = bool(target.get("neutral"))
         path = target.get("adapter") or ADAPTERS.get(self.framework)
         if path is None:
             raise UnclearError(f"no adapter for {self.framework} is known here")
-        self._cls = class_of(path, target["version"])
+        self._cls = class_of(path, target.get("version", ""))
         self._where = path.partition(":")[0]
         self._target = target
         self.imports = str(_constant(self._cls, "imports", ""))
         self._dtypes: Mapping[str, str] = _constant(self._cls, "dtypes", {})
         self._environments: Mapping[str, Mapping[str, str]] = _constant(self._cls, "environments", {})
-        self._facts = {**_attributes(self._cls), "kind": target["device"], "roles": _plain_roles(target)}
-        self._facts.update(_set_at_start(self._cls, self._facts))
+        self._facts = {**_attributes(self._cls), "roles": _plain_roles(target)}
+        if not self.neutral:
+            self._facts["kind"] = target["device"]
+            self._facts.update(_set_at_start(self._cls, self._facts))
         self._values: dict[str, Any] = {}
         self._devices: dict[tuple[str, str], str | Exception] = {}
         self._written: dict[tuple[object, ...], tuple[list[str], str]] = {}
         self._given: dict[str, tuple[Module, ast.FunctionDef]] = {}
+
+    @classmethod
+    def of(cls, framework: str, adapter: str | None = None) -> Phrases:
+        """Return the phrases of a framework without any target, its devices called `host`, `accelerator`, `peer`, `alias`."""
+        roles = {role: {"expression": role} for role in ("host", "accelerator", "peer", "alias")}
+        return cls({"framework": framework, "adapter": adapter, "roles": roles, "neutral": True})
 
     def _inliner(self, *, lazy: bool = False, prefix: str = "v") -> Inliner:
         return Inliner(self._cls, self._facts, self.device, self._dtypes, self._values, lazy=lazy, prefix=prefix)
@@ -76,11 +86,15 @@ class Phrases:
         roles = self._facts["roles"]
         if name == "device":
             name = "accelerator" if "accelerator" in roles else "host"
+        if self.neutral:
+            if spelled == "object" and name in roles:
+                return name
+            raise UnclearError(f"{name} as {spelled}: it depends on the target")
         told: Mapping[str, str] = self._target.get("spelled", {})
         if f"{name}/{spelled}" in told:  # the worker knows what only the framework can tell: what isn't here
             return told[f"{name}/{spelled}"]
         if name not in roles and name not in _MISSING:
-            raise UnclearError(f"{self._target['target']} has no {name}")
+            raise UnclearError(f"there is no {name}")
         method = "missing" if name in _MISSING else "spelling"
         return str(known(self._inliner(lazy=True).method(method, [ast.Constant(name), ast.Constant(spelled)], {}, [])))
 

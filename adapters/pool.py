@@ -343,7 +343,8 @@ def _chosen(selector: Selector, wanted: Wanted, hello: dict[str, Any] | None, wh
         yield {
             "target": name, "framework": framework, "device": kind, "label": selector.label, "available": True,
             "version": hello["version"], "build": hello["build"], "machine": hello["machine"],
-            "environment": hello["environment"], "roles": facts["roles"], "operations": hello["operations"],
+            # What the suite itself has set for the framework's devices says nothing of the user's machine.
+            "environment": {k: v for k, v in hello["environment"].items() if (k, v) not in wanted.spec.environment}, "roles": facts["roles"], "operations": hello["operations"],
             "dtypes": hello["dtypes"], "environments": sorted(hello["environments"]),
             "environment_of": hello["environments"], "spec": wanted.spec, "explicit": selector.explicit,
         }  # fmt: skip

@@ -88,10 +88,10 @@ class Torch(Adapter):
         return kinds
 
     def __init__(self, kind: str, roles: dict[str, dict[str, str]]) -> None:
-        """Remember whether this kind computes anything, and prepare FakeTensor's mode if asked for."""
+        """Remember whether this kind does any work, and prepare FakeTensor's mode if asked for."""
         super().__init__(kind, roles)
         self.fake = kind.startswith("fake-")
-        self.computes = not self.fake and kind != "meta"
+        self.untimed = "no work is done, so none can be timed" if self.fake or kind == "meta" else ""
 
     def spelling(self, name: str, spelled: str) -> str:
         """Spell a device as a string or an object, with an index or without."""
@@ -155,12 +155,12 @@ class Torch(Adapter):
 
     def barrier(self, values: list[Any]) -> None:
         """Synchronise the accelerator; the host computes when called."""
-        if self.computes and "accelerator" in self.roles:
-            for name in ("accelerator", "peer"):
-                if name in self.roles:
-                    self.synchronize(self.device(name))
+        for name in ("accelerator", "peer"):
+            # One that is hidden from this process has no queue, and synchronising it would raise.
+            if name in self.roles and not self.untimed and _here(self.kind):
+                self._synchronize(self.device(name))
 
-    def synchronize(self, device: Any) -> None:
+    def _synchronize(self, device: Any) -> None:
         """Wait for the queued work of one accelerator."""
         getattr(torch, device.type).synchronize(*([device] if device.type != "mps" else []))
 
@@ -387,7 +387,7 @@ class Torch(Adapter):
         return torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
 
     def _looks_for_hardware(self) -> None:
-        if not self.computes:
+        if self.untimed:
             raise NotModelled("a simulated device is never found by looking for hardware")
         if not hasattr(torch, "accelerator"):
             raise NotOffered("torch.accelerator came with 2.6")

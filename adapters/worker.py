@@ -83,6 +83,7 @@ class _State:
         framework = request["framework"]
         try:
             adapter = load(request.get("adapter") or ADAPTERS[framework])
+            found = {name: os.environ[name] for name in adapter.variables if name in os.environ}
             adapter.start()
         except Exception as error:
             text = clean(f"{type(error).__name__}: {error}")
@@ -97,7 +98,7 @@ class _State:
             "framework": framework,
             **adapter.identity(),
             "machine": machine(),
-            "environment": {name: os.environ[name] for name in adapter.variables if name in os.environ},
+            "environment": found,
             "operations": sorted(name for name in dir(adapter) if name not in known and not name.startswith("_")),
             "dtypes": adapter.offered_dtypes(),
             "environments": adapter.environments,

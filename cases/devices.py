@@ -128,7 +128,7 @@ def _register_missing(name: str, spelled: str, *, move: bool) -> None:
         MISSING_DEVICE,
         question=f"What happens when a value is {'moved to' if move else 'created on'} {ABSENT[name]}, written as {_article(spelled)}?",
         why=MISSING_WHY,
-        control="moving/to-accelerator/object" if move else "placement/create/device",
+        control="moving/to-same/object" if move else "placement/create/device",
     )
     def _(lab: Lab) -> dict[str, Symbol]:
         place = Place(name, spelled)

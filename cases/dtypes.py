@@ -276,24 +276,23 @@ for _dtype in WIDE:
 for _dtype, _other in (("float64", "float32"), ("int64", "int32"), ("complex128", "complex64")):
     _register_move_and_cast(_dtype, _other)
 
-#: Plain Python numbers, and the dtypes that they usually become.
-LITERALS: Mapping[str, tuple[list[Any], tuple[str, ...]]] = {
-    "bool": ([True, False, True], ("bool",)),
-    "int": ([2, -3, 5], ("int64", "int32")),
-    "wide-int": ([2**40 + 3, -(2**35) - 7, 5], ("int64",)),
-    "float": ([2.5, -3.25, 5.0], ("float32", "float64")),
-    "complex": ([2 + 3j, -3 + 5j], ("complex64", "complex128")),
+#: Plain Python numbers: what they are called, and the dtypes that they usually become.
+LITERALS: Mapping[str, tuple[str, list[Any], tuple[str, ...]]] = {
+    "bool": ("booleans", [True, False, True], ("bool",)),
+    "int": ("integers", [2, -3, 5], ("int64", "int32")),
+    "wide-int": ("integers beyond 32 bits", [2**40 + 3, -(2**35) - 7, 5], ("int64",)),
+    "float": ("floats", [2.5, -3.25, 5.0], ("float32", "float64")),
+    "complex": ("complex numbers", [2 + 3j, -3 + 5j], ("complex64", "complex128")),
 }
 
 
 def _register_literal(name: str) -> None:
-    values, dtypes = LITERALS[name]
+    called, values, dtypes = LITERALS[name]
 
     @case(
         f"dtypes/literal/{name}",
         default_dtype(*dtypes),
-        question=f"Which dtype do Python {name.replace('wide-int', 'integers beyond 32 bits').replace('int', 'integer')} literals get?"
-        if name != "wide-int" else "Which dtype do Python integers beyond 32 bits get, made on the device?",
+        question=f"Which dtype do plain Python {called} get, made on the device with none said?",
         why="A default that the device lacks, or that is wider than the model's, decides which code works at all.",
         control="placement/create/device", claims=("D1.20",) if name == "float" else (),
     )  # fmt: skip

@@ -75,7 +75,7 @@ def verdicts(case: Case, target: Mapping[str, Any], behaviour: str) -> dict[str,
     own = contract_for(target["framework"])
     found: dict[str, Any] = {"verdict": own.verdict(*where, behaviour), "norm": norm_verdict(case, target, behaviour)}
     stale = own.stale(*where, behaviour)
-    # Contracts speak of frameworks as they come: a variable that changes answers may hide a bug, not mend it.
+    # Contracts speak of frameworks as they come: a variable that changes answers may hide a bug without mending it.
     if stale is not None and case.environment is None and not target["environment"]:
         found["stale"] = f"known deviation is gone: {stale.says} ({stale.source})"
     return found
@@ -171,12 +171,13 @@ def _devices_named(reading: Reading, text: str, target: Mapping[str, Any]) -> st
     """Say how many of the question's devices the text of an error names: all, some, none."""
     fallback = "accelerator" if "accelerator" in target["roles"] else "host"
     used = {fallback if role == "device" else role for role in reading.program.roles}
-    named = [role for role in used if role in target["roles"] and _names(text, target["roles"][role]["name"])]
+    named = [role for role in used if role in target["roles"] and _names(text, target["roles"][role])]
     return "all devices" if used and len(named) == len(used) else "some devices" if named else "no device"
 
 
-def _names(text: str, name: str) -> bool:
-    return re.search(rf"(?<![\w:]){re.escape(name)}(?![\w:])", text, re.I) is not None
+def _names(text: str, role: Mapping[str, str]) -> bool:
+    name, mention = role["name"], role.get("mention")
+    return bool(mention and mention in text) or re.search(rf"(?<![\w:]){re.escape(name)}(?![\w:])", text, re.I) is not None
 
 
 def first_line(text: str) -> str:

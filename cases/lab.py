@@ -67,6 +67,8 @@ LOOKS: Mapping[str, str] = {
 }
 #: Operations that change one of their operands.
 EFFECTS = frozenset({"add_", "set_tail", "copy_", "add_out", "write_buffer", "drop"})
+#: Operations that need a role without naming a device.
+IMPLIED: Mapping[str, str] = {"to_host_shortcut": "host", "to_accelerator_shortcut": "accelerator"}
 #: Scoped regions.
 SCOPES: Mapping[str, str] = {
     "default-device": "creation without a device obeys it",
@@ -307,7 +309,8 @@ class Lab:
             expected=self._expected,
             operands=operands,
             healthy=healthy,
-            roles=frozenset(a["device"] for s in found for a in _flat(s) if "device" in a and a["device"] in ROLES),
+            roles=frozenset(a["device"] for s in found for a in _flat(s) if "device" in a and a["device"] in ROLES)
+            | {role for s in found for op, role in IMPLIED.items() if s.get("op") == op},
             dtypes=frozenset(a["dtype"] for s in found for a in _flat(s) if "dtype" in a),
             operations=frozenset(s["op"] for s in found if s.get("op") in OPERATIONS),
         )

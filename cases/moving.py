@@ -51,6 +51,11 @@ OPERANDS = {
     "offset-view": Value("a view with an offset", lambda lab, on: lab.tensor(MATRIX, on, layout="offset-view"), MATRIX, STRIDES),
     "expanded": Value("an expanded row", lambda lab, on: lab.tensor(ROWS, on, layout="expanded"), ROWS, STRIDES),
     "transposed": Value("a transposed matrix", lambda lab, on: lab.tensor(MATRIX, on, layout="transposed"), MATRIX, STRIDES),
+    "reshaped": Value(
+        "a transposed matrix in another shape",
+        lambda lab, on: lab.do.reshape(lab.tensor(MATRIX, on, layout="transposed"), [3, 2]),
+        [[2.0, 3.0], [5.0, 7.0], [11.0, 13.0]], STRIDES,
+    ),
     "zero-dim": Value("a 0-dim value", lambda lab, on: lab.tensor(2.5, on), 2.5, STRIDES),
     "empty": Value("an empty value", lambda lab, on: lab.tensor([], on), None, "A move that forgets empty values fails on the last batch."),
     "shared": Value(

@@ -84,7 +84,12 @@ FAMILIES = (
     Family("sub", "left operand", "right operand", ramps, _elementwise(operator.sub)),
     Family("mul", "left operand", "right operand", ramps, _elementwise(operator.mul)),
     Family("div", "left operand", "right operand", ramps, _elementwise(operator.truediv)),
-    Family("less", "left operand", "right operand", ramps, _elementwise(operator.lt)),
+    Family(
+        "less", "left operand", "right operand",
+        # True in one half and false in the other: memory that nobody wrote reads as true throughout, or as false.
+        lambda lab, left, right: [lab.ramp(SHAPE, left, start=2), lab.full(SHAPE, COUNT / 2, right)],
+        Numbers(COUNT, lambda i: 2.0 + i < COUNT / 2),
+    ),
     Family(
         "matmul", "left matrix", "right matrix",
         lambda lab, left, right: [lab.full(SHAPE, 2.0, left), lab.full(SHAPE, 3.0, right)],

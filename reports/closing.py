@@ -7,7 +7,8 @@ from typing import Any
 
 from reports import html, matrix, terminal
 from reports.record import LATEST, OUT, RecordError, read
-from reports.style import Style
+from reports.style import style_of
+from reports.writer import point
 
 
 def closing(path: Path, reporter: Any) -> None:
@@ -22,24 +23,16 @@ def closing(path: Path, reporter: Any) -> None:
         reporter.write_line(str(error))
         return
     screen = reporter._tw
-    for line in terminal.render(merged, _style(screen), deviations_first=True, compact=True).splitlines():
+    style = style_of(screen._file, width=screen.fullwidth, colour=screen.hasmarkup)  # pytest has decided about colour
+    for line in terminal.render(merged, style, deviations_first=True, compact=True).splitlines():
         reporter.write_line(line)
     reporter.write_line("")
     page = path.with_suffix(".html")
     try:
         html.write(merged, page)
         if path.parent == OUT:
-            html.write_again(page, LATEST.with_suffix(".html"))
+            point(LATEST.with_suffix(".html"), page)
         reporter.write_line(f"page:   {page}")
     except OSError as error:
         reporter.write_line(f"no page: {page} can't be written ({error.strerror or error})")
     reporter.write_line(f"record: {path}")
-
-
-def _style(screen: Any) -> Style:
-    """Return what pytest's terminal can show: its own idea of width and colour, which NO_COLOR and --color decide."""
-    try:
-        "✓⊘✗·…×".encode(getattr(screen._file, "encoding", None) or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return Style(int(screen.fullwidth), bool(screen.hasmarkup), unicode=False)
-    return Style(int(screen.fullwidth), bool(screen.hasmarkup))

@@ -21,6 +21,9 @@ FORMAT = TableFormat(
 )  # fmt: skip
 #: The same, one space apart.
 CLOSE = FORMAT._replace(linebelowheader=Line("", "-", " ", ""), datarow=DataRow("", " ", ""))
+#: What the views print beyond ASCII, and what stands in for it.
+_PLAIN = {0x2026: "...", 0x2013: "-", 0x2014: "-", 0x00B7: "-", 0x00D7: "x"}
+_NOT_ASCII = "".join((*marks.MARKS.values(), *map(chr, _PLAIN)))
 _SGR: Mapping[str, str] = {
     "works": "32", "refuses": "36", "wrong": "1;31", "neutral": "33", marks.NONE: "2", "title": "1", "dim": "2", "warn": "1;33",
 }  # fmt: skip
@@ -39,20 +42,26 @@ class Style:
         """Colour a text, where colours are wanted."""
         return f"\x1b[{_SGR[name]}m{text}\x1b[0m" if self.colour and text else text
 
+    def fit(self, text: str) -> str:
+        """Return a text with what the terminal can't print replaced."""
+        return text if self.unicode else text.translate(_PLAIN).encode("ascii", "replace").decode()
+
     def mark(self, kind: str) -> str:
         """Return the mark of a class."""
         return (marks.MARKS if self.unicode else marks.PLAIN_MARKS)[kind]
 
 
-def style_of(stream: TextIO | None = None, width: int | None = None) -> Style:
-    """Return what a stream can show: colour only on a terminal and without NO_COLOR."""
+def style_of(stream: TextIO | None = None, *, width: int | None = None, colour: bool | None = None) -> Style:
+    """Return what a stream can show: colour only on a terminal, without NO_COLOR, unless somebody knows better."""
     stream = stream or sys.stdout
-    colour = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if colour is None:
+        colour = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     try:
-        "✓⊘✗·…".encode(stream.encoding or "ascii")
+        _NOT_ASCII.encode(getattr(stream, "encoding", None) or "utf-8")
+        unicode = True
     except (UnicodeEncodeError, LookupError):
-        return Style(width or shutil.get_terminal_size().columns, colour, unicode=False)
-    return Style(width or shutil.get_terminal_size().columns, colour)
+        unicode = False
+    return Style(width or shutil.get_terminal_size().columns, colour, unicode)
 
 
 def wrapped(texts: Iterable[str], style: Style, indent: int = 0) -> Iterator[str]:

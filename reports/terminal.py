@@ -36,8 +36,7 @@ def render(matrix: Matrix, style: Style | None = None, *, deviations_first: bool
         blocks, words = _blocks(matrix, rows, style)
         parts += [_table(block, rows, words, style) for block in blocks]
     parts.append("\n".join(_legend(matrix, words, style, compact=compact)))
-    text = "\n\n".join(part for part in parts if part) + "\n"
-    return text if style.unicode else text.translate({0x2026: "...", 0x2013: "-", 0x2014: "-", 0x00B7: "-"})
+    return style.fit("\n\n".join(part for part in parts if part) + "\n")
 
 
 # --- rows ----------------------------------------------------------------------------------------

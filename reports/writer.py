@@ -102,7 +102,7 @@ class Writer:
             os.close(self._file)
             self._file = None
         if self.path.parent == OUT:
-            _point(LATEST, self.path)
+            point(LATEST, self.path)
 
     def _line(self, line: Mapping[str, Any]) -> None:
         data = _json(line) + b"\n"
@@ -145,7 +145,7 @@ def _claim(file: int, path: Path) -> None:
         raise RecordError(f"another run is writing to {path}; give this one another --record") from None
 
 
-def _point(link: Path, path: Path) -> None:
+def point(link: Path, path: Path) -> None:
     """Make `link` lead to a record in one step, so that a reader sees the old one or the new one."""
     new = link.with_name(f".{link.name}-{os.getpid()}")
     with contextlib.suppress(OSError):  # the record itself is safe, whatever becomes of the short name

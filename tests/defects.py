@@ -5,6 +5,8 @@ A defect is a fault of an operation or of the runtime. None knows a case or an a
 
 from __future__ import annotations
 
+from functools import cache
+
 from tests.fake_runtime import EFFECTS, FAMILIES
 
 MAKES_VALUES = "uploading literals defaulting filling likening computing moving casting looking"
@@ -91,6 +93,7 @@ KINDS: dict[str, frozenset[str]] = {
 }
 
 
+@cache
 def struck(kind: str) -> frozenset[str]:
     """Return the operations and scopes that may behave otherwise than a healthy framework's."""
     words = {w for fault in KINDS[kind] for w in (SINGLE[fault][0].split() if fault in SINGLE else fault.split("-")[-1:])}

@@ -43,7 +43,7 @@ class Dummy(Adapter):
     def __init__(self, kind: str, roles: dict[str, dict[str, str]]) -> None:
         """Start a framework of this kind."""
         super().__init__(kind, roles)
-        self.computes = kind != "data-less"
+        self.untimed = "no work is done, so none can be timed" if kind == "data-less" else ""
         self.state = Operations([roles[name]["name"] for name in ("host", "accelerator", "peer") if name in roles])
 
     # --- devices and the life of one program ----------------------------------------------------
@@ -113,7 +113,7 @@ class Dummy(Adapter):
 
     def read(self, value: Any) -> Any:
         """Return the elements, waiting for them."""
-        if not self.computes and value.device.kind != "host":
+        if self.untimed and value.device.kind != "host":
             raise NotModelled("data-less devices hold no values")
         return self.state.read(value)
 

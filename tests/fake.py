@@ -22,7 +22,7 @@ import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 Cells = Callable[[int], Any]
 #: What memory holds that nobody wrote. No case expects it.
@@ -185,22 +185,26 @@ class Device:
 # --- values --------------------------------------------------------------------------------------
 
 
-class Ramp(NamedTuple):
+@dataclass(frozen=True)
+class Ramp:
     """Cells that count upwards."""
 
     start: int
 
-    def __call__(self, i: int) -> int:
+    def __call__(self, i: int) -> Any:
+        """Return the i-th element."""
         return self.start + i
 
 
-class Held(NamedTuple):
+@dataclass(frozen=True)
+class Held:
     """Cells as a dtype holds them. Equal ones hold equal elements, which saves looking at each."""
 
     cells: Cells
     dtype: Dtype
 
     def __call__(self, i: int) -> Any:
+        """Return the i-th element."""
         return self.dtype.cast(self.cells(i))
 
 

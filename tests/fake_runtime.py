@@ -2,7 +2,7 @@
 
 Defects come in two sorts. Those of a whole *family* of operations are named by effect and family:
 `refuses-moving`, `fails-late-computing`, `garbles-writing`, `lands-on-next-casting`. The others are
-single faults, listed in `dummy.SINGLE`. Times are virtual: work has a cost, and only waiting passes it.
+single faults, listed in `defects.SINGLE`. Times are virtual: work has a cost, and only waiting passes it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tests.fake import (
     DeviceError,
     Dtype,
     Elements,
+    Held,
     LateError,
     RefusedError,
     Storage,

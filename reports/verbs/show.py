@@ -1,0 +1,60 @@
+"""`python -m reports show`: a record's cells as a list."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+_EXAMPLES = """examples:
+  python -m reports show reports/out/latest.jsonl
+  python -m reports show reports/out/latest.jsonl --target 'torch:*' --case 'moving/*'
+  python -m reports show reports/out/latest.jsonl --json
+"""
+
+
+def register(verbs: Any) -> None:
+    """Add the verb's arguments."""
+    verb = verbs.add_parser(
+        "show", help="a record's cells", description="List the cells of a record.", epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    verb.add_argument("record", type=Path, metavar="RECORD", help="a file that pytest --record wrote")
+    verb.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets whose name matches")
+    verb.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose id matches")
+    verb.add_argument("--json", action="store_true", help="as a list of objects")
+    verb.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """List the cells, in the record's order of targets and the catalogue's of cases."""
+    import json
+    import sys
+
+    from cases import catalogue
+    from reports.record import read
+    from reports.verbs import matching
+
+    record = read(chosen.record)
+    if record.warning:
+        print(record.warning, file=sys.stderr)
+    targets = matching(record.targets, chosen.target, "target")
+    asked = {case for _, case in record.cells}
+    ordered = [case for case in catalogue() if case in asked] + sorted(asked - catalogue().keys())
+    cases = matching(ordered, chosen.case, "case")
+    cells = [record.cells[target, case] for target in targets for case in cases if (target, case) in record.cells]
+    if chosen.json:
+        facts = [{key: value for key, value in cell.to_json(observation=False).items() if key != "type"} for cell in cells]
+        print(json.dumps(facts, indent=1, ensure_ascii=False))
+        return
+    from tabulate import tabulate
+
+    rows = [[cell.target, cell.case, _said(cell), cell.evidence, cell.verdict or cell.why] for cell in cells]
+    print(tabulate(rows, ["target", "case", "answer", "evidence", "verdict"], tablefmt="plain", disable_numparse=True))
+    for target in targets:
+        if not record.targets[target].available:
+            print(f"{target} didn't start: {record.targets[target].why}")
+
+
+def _said(cell: Any) -> str:
+    return f"{cell.outcome} (asked again: {' or '.join(cell.answers)})" if cell.answers else str(cell.outcome)

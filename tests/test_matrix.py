@@ -1,0 +1,450 @@
+"""The matrix: what is merged, what stays apart, and that every view says what a reader must know."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cases import catalogue
+from cases.case import AREAS
+from reports import html, markdown, marks, terminal
+from reports.closing import closing
+from reports.matrix import Matrix, build
+from reports.record import Writer, read
+from reports.style import Style, style_of
+from tests import sample
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+NASTY = "<script>alert(1)</script> & \"quoted\" 'text' | `pipe` *star* </script>"
+
+
+def matrix(*paths: Path) -> Matrix:
+    return build([read(path) for path in paths])
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Matrix:
+    return matrix(sample.record(tmp_path / "r.jsonl"))
+
+
+def dated(path: Path, started: str) -> Path:
+    """Give a record another start."""
+    first, rest = path.read_text("utf-8").split("\n", 1)
+    path.write_text(json.dumps({**json.loads(first), "started": started}) + "\n" + rest)
+    return path
+
+
+def one_cell(path: Path, cell: dict[str, Any], **changes: Any) -> Path:
+    """Write a record of the healthy dummy with one cell."""
+    writer = Writer(path, sample.header(["accel"], [cell["case"]], **changes))
+    writer.write(cell)
+    writer.close(complete=True)
+    return path
+
+
+# --- merging ---------------------------------------------------------------------------------------
+
+
+def test_rows_stand_in_the_catalogues_order_by_area(plain: Matrix) -> None:
+    assert list(plain.areas) == [area for area in AREAS if area in plain.areas]
+    order = list(catalogue())
+    assert [order.index(case) for case in plain.rows()] == sorted(order.index(case) for case in sample.CASES)
+
+
+def test_a_target_is_a_column(plain: Matrix) -> None:
+    assert [column.key for column in plain.columns] == ["dummy:accel", "dummy:no-peer", "dummy:copies-on-same-to"]
+    assert plain.columns[2].cell("moving/to-same/object").answer == "copy"
+    assert plain.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"version": "2.0"}, "dummy:accel (2.0)"),
+        ({"build": {"flavour": "fast"}}, "dummy:accel (flavour fast)"),
+        ({"machine": {"python": "3.12", "system": "Linux"}}, "dummy:accel (python 3.12)"),
+        ({"environment": {"FALLBACK": "1"}}, "dummy:accel (FALLBACK 1)"),
+    ],
+)  # fmt: skip
+def test_what_differs_stays_a_column_of_its_own(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
+    merged = matrix(sample.record(tmp_path / "a.jsonl", ["accel"]), sample.record(tmp_path / "b.jsonl", ["accel"], **changes))
+    assert len(merged.columns) == 2
+    assert merged.columns[1].key == key
+    assert merged.notes == ()
+
+
+def test_labels_are_names_of_their_own(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "r.jsonl", {
+        "scope": {"targets": [], "cases": [], "selected": 2},
+        "targets": {"old=dummy:accel": sample.target("accel", target="old=dummy:accel", label="old"), "dummy:accel": sample.target("accel")},
+    })  # fmt: skip
+    for name in ("old=dummy:accel", "dummy:accel"):
+        writer.write(sample.cell("accel", sample.CASES[0], target=name))
+    writer.close(complete=True)
+    assert [column.key for column in matrix(tmp_path / "r.jsonl").columns] == ["old=dummy:accel", "dummy:accel"]
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_of_the_same_target_the_newer_wins_and_it_is_said(tmp_path: Path, newest_first: bool) -> None:
+    case = "moving/to-same/object"
+    old = dated(sample.record(tmp_path / "old.jsonl", ["accel"]), "2026-01-01T00:00:00Z")
+    new = dated(one_cell(tmp_path / "new.jsonl", sample.cell("accel", case, answer="copy")), "2026-02-01T00:00:00Z")
+    merged = matrix(*([new, old] if newest_first else [old, new]))
+    (column,) = merged.columns
+    assert column.cell(case).answer == "copy"
+    assert column.cell(sample.CASES[0]).answer == "works"
+    assert column.records == ("old.jsonl", "new.jsonl")
+    assert merged.notes == (
+        "dummy:accel is in old.jsonl and new.jsonl: the newer one wins in 1 cells, 1 of them with another answer; 6 are only in the older",
+    )
+
+
+def test_what_was_not_asked_is_not_run_and_nothing_else(tmp_path: Path) -> None:
+    one = one_cell(tmp_path / "a.jsonl", sample.cell("accel", sample.CASES[0]))
+    merged = matrix(one, sample.record(tmp_path / "b.jsonl", ["no-peer"]))
+    cell = merged.columns[0].cell("moving/to-same/object")
+    assert (cell.status, cell.answer, cell.behaves, marks.kind(cell)) == ("not-run", None, False, "none")
+
+
+def test_a_target_that_started_nowhere_is_one_line(tmp_path: Path) -> None:
+    path = sample.record(tmp_path / "r.jsonl", ["accel"])
+    first, rest = path.read_text("utf-8").split("\n", 1)
+    header = json.loads(first)
+    header["targets"]["dummy:gpu"] = {"target": "dummy:gpu", "available": False, "why": "no <GPU> here"}
+    path.write_text(json.dumps(header) + "\n" + rest)
+    merged = matrix(path)
+    assert dict(merged.absent) == {"dummy:gpu": "no <GPU> here"}
+    assert "dummy:gpu: no <GPU> here" in terminal.render(merged)
+    assert "no &lt;GPU&gt; here" in html.render(merged)
+    assert r"no \<GPU\> here" in markdown.render(merged)
+
+
+def test_a_case_that_is_asked_otherwise_today_is_noted(tmp_path: Path) -> None:
+    merged = matrix(one_cell(tmp_path / "r.jsonl", sample.cell("accel", sample.CASES[0], program="0" * 16)))
+    assert merged.notes == ("1 cases are asked otherwise today than when they were recorded, such as placement/create/device",)
+
+
+def test_a_case_of_another_catalogue_stands_last_in_its_area(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    writer = Writer(path, sample.header(["accel"]))
+    for case in ("placement/gone/now", "placement/create/device"):
+        writer.write(sample.cell("accel", "placement/create/device", case=case))
+    writer.close(complete=True)
+    merged = matrix(path)
+    assert merged.areas["placement"] == ("placement/create/device", "placement/gone/now")
+    assert merged.notes == ("1 cases are not in this catalogue, such as placement/gone/now",)
+    for text in (terminal.render(merged), markdown.render(merged), html.render(merged)):
+        assert "gone" in text
+
+
+# --- every view ------------------------------------------------------------------------------------
+
+
+def views(merged: Matrix) -> dict[str, str]:
+    return {
+        "terminal": terminal.render(merged, Style(200)), "compact": terminal.render(merged, Style(200), compact=True, deviations_first=True),
+        "markdown": markdown.render(merged, deviations_first=True), "html": html.render(merged), "json": json.dumps(merged.to_json()),
+    }  # fmt: skip
+
+
+VIEWS = ("terminal", "compact", "markdown", "html", "json")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_says_that_a_record_is_incomplete(tmp_path: Path, view: str) -> None:
+    whole = sample.record(tmp_path / "r.jsonl")
+    assert "is incomplete" not in views(matrix(whole))[view]
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text("".join(whole.read_text("utf-8").splitlines(keepends=True)[:9]))
+    assert "cut.jsonl is incomplete, 13 cells are missing" in re.sub(r"\\(.)", r"\1", views(matrix(cut))[view])
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_shows_target_version_and_evidence(tmp_path: Path, view: str) -> None:
+    text = views(matrix(sample.record(tmp_path / "r.jsonl", version="7.8.9")))[view]
+    for word in ("no-peer", "7.8.9", sample.target("accel")["roles"]["accelerator"]["evidence"]):
+        assert word in text
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_shows_evidence_that_is_not_the_columns(tmp_path: Path, view: str) -> None:
+    roles = {role: {**facts, "evidence": "measured"} for role, facts in sample.target("accel")["roles"].items()}
+    cell = sample.cell("accel", sample.CASES[0], evidence="simulated")
+    text = views(matrix(one_cell(tmp_path / "r.jsonl", cell, roles=roles)))[view]
+    assert "simulated" in text if view != "compact" else "measured" in text
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_shows_a_deviation(tmp_path: Path, view: str) -> None:
+    def text(verdict: str) -> str:
+        cell = sample.cell("accel", sample.CASES[0], verdict=verdict)
+        return views(matrix(one_cell(tmp_path / "r.jsonl", cell)))[view]
+
+    assert text("deviates") != text("conforms")
+    assert text("known-deviation") != text("conforms")
+    assert text("known-deviation") != text("deviates")
+
+
+def test_a_crash_is_shown_as_wrong_and_never_as_no_answer(tmp_path: Path) -> None:
+    died = sample.cell("accel", sample.CASES[0], status="crashed", answer=None, **{"class": None}, verdict="deviates", why="SIGSEGV")
+    merged = matrix(one_cell(tmp_path / "r.jsonl", died))
+    assert "✗ crashed!" in terminal.render(merged)
+    assert "✗ **crashed**!" in markdown.render(merged)
+    assert re.search(r"<td class=wrong><button tabindex=-1><i>✗</i> crashed<b", html.render(merged))
+
+
+def test_answers_that_varied_are_flagged(tmp_path: Path) -> None:
+    varied = sample.cell("accel", "moving/to-same/object", answers=["same-object", "copy"])
+    merged = matrix(one_cell(tmp_path / "r.jsonl", varied))
+    assert "same-object?" in terminal.render(merged)
+    assert "asked more than once" in terminal.render(merged)
+    assert "same-object?" in markdown.render(merged)
+
+
+# --- the terminal ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("copies", [1, 5])
+def test_the_terminal_fits(tmp_path: Path, width: int, compact: bool, copies: int) -> None:
+    merged = matrix(*(sample.record(tmp_path / f"{n}.jsonl", version=f"2.{n}.0+cu132") for n in range(copies)))
+    text = terminal.render(merged, Style(width), compact=compact, deviations_first=True)
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_every_target_and_case_is_in_some_block(tmp_path: Path) -> None:
+    merged = matrix(*(sample.record(tmp_path / f"{n}.jsonl", version=f"2.{n}") for n in range(5)))
+    text = terminal.render(merged, Style(80))
+    for n in range(5):
+        assert text.count(f"2.{n}") >= len(sample.KINDS)
+    blocks = text.count("create/device")
+    assert blocks > 1
+    assert all(text.count(case.partition("/")[2]) >= blocks for case in sample.CASES)
+
+
+def test_colour_is_only_added_and_marks_say_the_same(plain: Matrix) -> None:
+    for compact in (False, True):
+        coloured = terminal.render(plain, Style(100, colour=True), compact=compact)
+        bare = terminal.render(plain, Style(100), compact=compact)
+        assert ANSI.sub("", coloured) == bare != coloured
+
+
+def test_a_terminal_without_unicode_gets_ascii(plain: Matrix) -> None:
+    for compact in (False, True):
+        text = terminal.render(plain, Style(80, unicode=False), compact=compact, deviations_first=True)
+        assert text.isascii()
+        assert "+ " in text
+
+
+def test_colour_wants_a_terminal_and_no_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        encoding = "utf-8"  # type: ignore[assignment]
+
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert style_of(Terminal()).colour
+    assert not style_of(io.StringIO()).colour
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not style_of(Terminal()).colour
+    assert not style_of(io.TextIOWrapper(io.BytesIO(), "latin-1")).unicode
+
+
+def test_the_compact_rows_and_counts_add_up_to_all_cases(plain: Matrix) -> None:
+    text = terminal.render(plain, Style(120), compact=True)
+    alike = sum(map(int, re.findall(r"^(\d+) more, alike", text, re.M)))
+    several = sum(map(int, re.findall(r"^(\d+) × ", text, re.M)))
+    alone = len([line for line in text.splitlines() if re.match(r"[a-z-]+/[a-z/-]+ +[✓⊘✗~·]", line)])
+    assert alike + several + alone == len(sample.CASES)
+    assert "to-same/object" in text
+
+
+def test_short_words_are_short_distinct_and_in_the_legend(plain: Matrix) -> None:
+    words = {word for one in catalogue().values() for word in one.answers.words}
+    for limit in (20, 10, 6, 5, 3):
+        short = marks.shorten(words, limit)
+        assert all(len(form) <= limit for form in short.values())
+        assert len(set(short.values())) == len(words)
+    assert marks.shorten(["moves-to-accelerator"], 20) == {"moves-to-accelerator": "moves-to-accelerator"}
+    text = terminal.render(plain, Style(60))
+    assert "= moves-to-accelerator" in " ".join(text.split())
+
+
+def test_deviations_come_first_when_asked(tmp_path: Path) -> None:
+    merged = matrix(one_cell(tmp_path / "r.jsonl", sample.cell("accel", sample.CASES[0], verdict="deviates")))
+    first = terminal.render(merged, deviations_first=True)
+    assert first.startswith("1 answer deviates from what a framework promises\ndummy:accel, nobody promises that\n    ✓ works: placement/create/device")
+    assert terminal.render(merged).lstrip().startswith("dummy:accel")
+    good = matrix(one_cell(tmp_path / "g.jsonl", sample.cell("accel", sample.CASES[0], verdict="conforms")))
+    assert terminal.render(good, deviations_first=True).startswith("Nothing deviates")
+
+
+def test_a_known_deviation_that_is_gone_comes_first_too(tmp_path: Path) -> None:
+    stale = sample.cell("accel", sample.CASES[0], verdict="conforms", stale="known deviation is gone: it read garbage")
+    text = terminal.render(matrix(one_cell(tmp_path / "r.jsonl", stale)), deviations_first=True)
+    assert "known deviation is gone: it read garbage" in text
+
+
+def test_nothing_started_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    absent = {"dummy:accel": {"target": "dummy:accel", "available": False, "why": "not installed"}}
+    Writer(path, {"scope": {"targets": [], "cases": [], "selected": 0}, "targets": absent}).close(complete=True)
+    merged = matrix(path)
+    for text in (terminal.render(merged), terminal.render(merged, compact=True), markdown.render(merged)):
+        assert "No target started" in text
+        assert "not installed" in text
+    assert "not installed" in html.render(merged)
+
+
+# --- the page --------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Elements, attributes and data of a page; notices elements that are not closed in order."""
+
+    VOID = frozenset({"meta", "input", "wbr", "br"})
+    OPTIONAL = frozenset({"li", "option", "td"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.data: dict[str, Any] = {}
+        self.cells: list[tuple[str, str]] = []
+        self._json = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
+        self._json = named.get("id") == "data"
+        if tag == "td":
+            self.cells.append((named.get("class") or "", ""))
+        if tag not in self.VOID | self.OPTIONAL:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.OPTIONAL:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._json:
+            self.data = json.loads(data)
+            self._json = False
+        elif self.open[-1:] == ["button"] and self.cells:
+            self.cells[-1] = (self.cells[-1][0], data.strip())
+
+
+def test_the_page_is_well_formed_and_loads_nothing(plain: Matrix) -> None:
+    text = html.render(plain)
+    page = Page(text)
+    assert page.open == []
+    assert all(link.startswith("#") for link in page.links)
+    assert "default-src 'none'" in text
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|innerHTML|document\.write|insertAdjacentHTML", text)
+
+
+def test_the_page_has_a_cell_for_each_answer_with_its_word_and_class(plain: Matrix) -> None:
+    page = Page(html.render(plain))
+    shown = [(marks.kind(cell), cell.outcome) for _, cell in plain.cells()]
+    assert [(kind.split()[0], word) for kind, word in page.cells] == shown
+
+
+def test_behind_a_cell_is_everything_that_a_reader_needs(plain: Matrix) -> None:
+    data = Page(html.render(plain)).data
+    texts = data["texts"]
+    row = next(n for n, one in enumerate(data["cases"]) if one["id"] == "scalars/one-element/host-accelerator/left")
+    cell, one = data["cells"][row][0], data["cases"][row]
+    assert texts[one["question"]].endswith("?")
+    assert texts[cell["o"]] == "raises"
+    (line, kind, text), *_ = cell["x"]
+    assert "mul" in texts[text].lower()
+    code = [texts[n] for n in cell["c"]]
+    assert "t.arithmetic('mul'" in code[line]
+    assert texts[kind] in ("MixedDevices", "DeviceError", "RuntimeError", "FakeError") or texts[kind].endswith("Error")
+    facets = [texts[n] for n in cell["f"]]
+    assert dict(zip(facets[::2], facets[1::2], strict=True))["device works"] == "yes"
+
+
+def test_the_page_escapes_everything(tmp_path: Path) -> None:
+    case = "scalars/one-element/host-accelerator/left"
+    cell = sample.cell("accel", case, facets={NASTY: NASTY}, why=NASTY, stale=NASTY)
+    for fact in cell["observation"]["steps"].values():
+        if "error" in fact:
+            fact["error"]["text"] = NASTY
+    merged = matrix(one_cell(tmp_path / "r.jsonl", cell, version=NASTY, build={NASTY: NASTY}))
+    text = html.render(merged)
+    assert "<script>alert" not in text
+    assert text.count("</script>") == 2
+    page = Page(text)
+    assert page.open == []
+    assert NASTY in page.data["texts"]
+    assert "<script>alert" not in markdown.render(merged).replace(r"\<", "")
+
+
+def test_six_thousand_cells_stay_under_three_megabytes(tmp_path: Path) -> None:
+    names = [f"placement/case{n}/x" for n in range(600)]
+    path = tmp_path / "r.jsonl"
+    writer = Writer(path, {
+        "scope": {"targets": [], "cases": [], "selected": 6000},
+        "targets": {f"t{n}=dummy:accel": sample.target("accel", target=f"t{n}=dummy:accel") for n in range(10)},
+    })  # fmt: skip
+    for n in range(10):
+        for number, name in enumerate(catalogue()):
+            if number < 600:
+                writer.write(sample.cell("accel", "scalars/one-element/host-accelerator/left", target=f"t{n}=dummy:accel", case=name))
+        for name in names[len(catalogue()) :]:
+            writer.write(sample.cell("accel", sample.CASES[0], target=f"t{n}=dummy:accel", case=name))
+    writer.close(complete=True)
+    merged = matrix(path)
+    page = html.render(merged)
+    assert len(list(merged.cells())) >= 6000 * min(len(catalogue()), 600) // 600
+    assert len(page.encode()) < 3_000_000
+
+
+# --- the end of a run ------------------------------------------------------------------------------
+
+
+class Reporter:
+    """As much of pytest's terminal reporter as the end of a run needs."""
+
+    class _Screen:
+        fullwidth = 100
+        hasmarkup = False
+        _file = io.StringIO()
+
+    def __init__(self) -> None:
+        self._tw = self._Screen()
+        self.lines: list[str] = []
+
+    def section(self, title: str) -> None:
+        self.lines.append(f"= {title} =")
+
+    def write_line(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def test_a_run_ends_with_deviations_matrix_page_and_record(tmp_path: Path) -> None:
+    path, reporter = sample.record(tmp_path / "r.jsonl"), Reporter()
+    closing(path, reporter)
+    assert reporter.lines[0] == "= device semantics ="
+    assert reporter.lines[1].startswith("Nothing deviates")
+    assert reporter.lines[-2:] == [f"page:   {tmp_path / 'r.html'}", f"record: {path}"]
+    assert Page((tmp_path / "r.html").read_text("utf-8")).open == []
+
+
+def test_a_page_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    path, reporter = sample.record(tmp_path / "r.jsonl"), Reporter()
+    (tmp_path / "r.html").mkdir()
+    closing(path, reporter)
+    assert reporter.lines[-2].startswith("no page: ")
+    assert reporter.lines[-1] == f"record: {path}"
