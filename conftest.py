@@ -27,7 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--target", action="append", default=[], metavar="SELECTOR",
         help="ask this target: [label=]framework:device[@interpreter-or-command], globs allowed, may be given again; "
         "what stands behind @ is run. Default: everything that is installed")  # fmt: skip
-    add("--case", action="append", default=[], metavar="GLOB", help="ask only cases whose id matches, such as 'moving/*'; may be given again")
+    add("--case", action="append", default=[], metavar="GLOB",
+        help="ask only cases whose id matches, such as 'moving/*'; may be given again")  # fmt: skip
     add("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS", help="add a framework with an adapter from outside")
     add("--record", metavar="PATH", help="write the record here (default: a new file under reports/out/)")
     add("--deadline", type=float, default=30.0, metavar="SECONDS", help="how long a worker may take for one question (default 30)")
@@ -114,9 +115,15 @@ class TargetCases(pytest.Collector):
 class CaseItem(pytest.Item):
     """One question for one target."""
 
+    @property
+    def target(self) -> str:
+        """Return the name of the target."""
+        assert self.parent is not None
+        return self.parent.name
+
     def runtest(self) -> None:
         """Wait for the cell and let its verdict decide."""
-        cell = self.config.stash[_SESSION].cell(self.parent.name, self.name)  # type: ignore[union-attr]  has a parent
+        cell = self.config.stash[_SESSION].cell(self.target, self.name)
         outcome, text = Session.outcome(cell)
         self.user_properties.append(("answer", cell.get("answer") or cell["status"]))
         if outcome == "skip":
@@ -134,7 +141,7 @@ class CaseItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Name the item."""
-        return self.path, None, f"{self.parent.name}::{self.name}"  # type: ignore[union-attr]  has a parent
+        return self.path, None, f"{self.target}::{self.name}"
 
 
 class Deviation(Exception):
@@ -152,7 +159,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """End the workers and close the record; the exit status tells 0, 1 or 2."""
     own = session.config.stash.get(_SESSION, None)
     if isinstance(own, Controller):
-        session.exitstatus = own.finish(int(session.exitstatus))
+        session.exitstatus = own.finish(int(session.exitstatus), session.testsfailed)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+from typing import Any
 
 incoming = os.fdopen(os.dup(0), "rb", 0)
 outgoing = os.fdopen(os.dup(1), "wb", 0)
@@ -31,17 +32,17 @@ sources = json.loads(data)
 class Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     """Import the worker's modules from the text that was handed over."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Find a module among the sources."""
         return importlib.util.spec_from_loader(name, self) if name in sources else None
 
-    def is_package(self, name):
+    def is_package(self, name: str) -> bool:
         """Say whether others are inside it."""
         return any(other.startswith(name + ".") for other in sources)
 
-    def get_source(self, name):
+    def get_source(self, name: str) -> str:
         """Return a module's text."""
-        return sources[name]
+        return str(sources[name])
 
 
 sys.meta_path.insert(0, Sources())

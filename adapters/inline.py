@@ -89,6 +89,14 @@ class Inliner:
         env = {name: _literal(item) for name, item in given.items()}
         return known(_Body(self, home, owner, []).expression(node, env))
 
+    def statement(self, home: Module, owner: ast.ClassDef, node: ast.stmt) -> ast.stmt:
+        """Return a statement of a method with what is known put in. Raises UnclearError when that isn't all."""
+        out: list[ast.stmt] = []
+        changed: ast.stmt = _Expression(_Body(self, home, owner, out), {}).visit(copy.deepcopy(node))
+        if out:
+            raise UnclearError(f"{home.name}, line {node.lineno}")
+        return changed
+
     def _call(
         self, home: Module, owner: ast.ClassDef | None, function: ast.FunctionDef, args: Sequence[ast.expr],
         kw: Mapping[str, ast.expr], out: list[ast.stmt],

@@ -96,9 +96,7 @@ class _Runner:
         self.poisoned = self.poisoned or self.adapter.poisoned(error)
         kind = type(error)
         names = [c.__name__ for c in kind.__mro__ if c not in (kind, Exception, BaseException, object)]
-        return {
-            "error": {"type": kind.__name__, "module": kind.__module__, "bases": names, "text": clean(str(error))}
-        }
+        return {"error": {"type": kind.__name__, "module": kind.__module__, "bases": names, "text": clean(str(error))}}
 
     def scope(self, step: dict[str, Any]) -> dict[str, Any]:
         """Run the body of a scoped region inside it."""
@@ -197,14 +195,16 @@ class _Runner:
         return _Fact({"kind": "identity", "object": False, "storage": shared})
 
     def op_compare(self, left: Any, right: Any) -> _Fact:
-        """Compare two devices as values: equal, in both orders, and hashed alike?"""
-        return _Fact({
-            "kind": "comparison",
-            "equal": bool(left == right),
-            "mirrored": bool(right == left),
-            "hash": hash(left) == hash(right),
-            "texts": [clean(str(left)), clean(str(right))],
-        })
+        """Compare two devices as values: equal in both orders, and hashed alike or not."""
+        return _Fact(
+            {
+                "kind": "comparison",
+                "equal": bool(left == right),
+                "mirrored": bool(right == left),
+                "hash": hash(left) == hash(right),
+                "texts": [clean(str(left)), clean(str(right))],
+            }
+        )
 
     def op_name(self, step: dict[str, Any]) -> dict[str, Any]:
         """Name a device anew: the native handle as an opaque value."""

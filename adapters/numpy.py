@@ -51,7 +51,7 @@ class Numpy(Adapter):
             raise NotOffered("numpy devices have no index")
         return self.roles[name]["expression"]
 
-    def missing(self, name: str, spelled: str) -> str:  # noqa: ARG002  strings are the one spelling
+    def missing(self, name: str, spelled: str) -> str:
         """Spell a device that is not here."""
         return {"absent": "'cuda'", "out-of-range": "'cpu:99'", "misspelt": "'cpuu'"}[name]
 
@@ -240,42 +240,42 @@ class _Unnamed:
 class _Before20:
     """What was written otherwise before 2.0, which brought `device=` and `to_device`."""
 
-    def spelling(self, name: str, spelled: str) -> str:  # noqa: ARG002
+    def spelling(self, name: str, spelled: str) -> str:
         if spelled != "object":
             raise NotOffered("numpy names no devices before 2.0")
         return "_Unnamed()"
 
-    def missing(self, name: str, spelled: str) -> str:  # noqa: ARG002
+    def missing(self, name: str, spelled: str) -> str:
         raise NotOffered("numpy names no devices before 2.0")
 
-    def tensor(self, values: Any, dtype: Any, device: Any) -> Any:  # noqa: ARG002
+    def tensor(self, values: Any, dtype: Any, device: Any) -> Any:
         return np.asarray(values, dtype=dtype)
 
-    def literal(self, values: Any, device: Any) -> Any:  # noqa: ARG002
+    def literal(self, values: Any, device: Any) -> Any:
         return np.asarray(values)
 
-    def full(self, shape: Any, value: Any, dtype: Any, device: Any) -> Any:  # noqa: ARG002
+    def full(self, shape: Any, value: Any, dtype: Any, device: Any) -> Any:
         return np.full(shape, value, dtype=dtype)
 
-    def ramp(self, count: int, start: int, shape: Any, dtype: Any, device: Any) -> Any:  # noqa: ARG002
+    def ramp(self, count: int, start: int, shape: Any, dtype: Any, device: Any) -> Any:
         return np.arange(start, start + count, dtype=dtype).reshape(shape)
 
-    def zeros(self, shape: Any, dtype: Any, device: Any) -> Any:  # noqa: ARG002
+    def zeros(self, shape: Any, dtype: Any, device: Any) -> Any:
         return np.zeros(shape, dtype=dtype)
 
-    def from_buffer(self, buffer: Any, device: Any) -> Any:  # noqa: ARG002
+    def from_buffer(self, buffer: Any, device: Any) -> Any:
         return np.frombuffer(buffer.memory, buffer.dtype)
 
-    def from_buffer_copy(self, buffer: Any, device: Any) -> Any:  # noqa: ARG002
+    def from_buffer_copy(self, buffer: Any, device: Any) -> Any:
         return np.array(np.frombuffer(buffer.memory, buffer.dtype))
 
-    def to(self, x: Any, device: Any) -> Any:  # noqa: ARG002
+    def to(self, x: Any, device: Any) -> Any:
         raise NotOffered("numpy has no move before 2.0")
 
     to_copy = to
 
-    def to_both(self, x: Any, device: Any, dtype: Any) -> Any:  # noqa: ARG002
+    def to_both(self, x: Any, device: Any, dtype: Any) -> Any:
         raise NotOffered("numpy has no move before 2.0")
 
-    def device_of(self, x: Any) -> Any:  # noqa: ARG002
+    def device_of(self, x: Any) -> Any:
         raise NotOffered("numpy values name no device before 2.0")

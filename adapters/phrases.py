@@ -16,6 +16,7 @@ from typing import Any
 
 from adapters.inline import YIELD, Inliner, RefusedError, known, parse
 from adapters.source import Class, Module, UnclearError, class_of, module
+from adapters.targets import GROUPS
 from adapters.worker import ADAPTERS
 
 _MISSING = ("absent", "out-of-range", "misspelt")
@@ -49,7 +50,10 @@ class Phrases:
         self._where = path.partition(":")[0]
         self._target = target
         self.imports = str(_constant(self._cls, "imports", ""))
-        self._dtypes: Mapping[str, str] = _constant(self._cls, "dtypes", {})
+        table: Mapping[str, str] | None = _constant(self._cls, "dtypes", None)
+        self._dtypes = table or {}
+        #: A table that is computed can't be read, which doesn't mean that a dtype is missing from it.
+        self._dtypes_known = table is not None
         self._environments: Mapping[str, Mapping[str, str]] = _constant(self._cls, "environments", {})
         self._facts = {**_attributes(self._cls), "roles": _plain_roles(target)}
         if not self.neutral:
@@ -123,11 +127,35 @@ class Phrases:
         if barrier:
             body += ["# wait for everything that was queued", barrier]
         text = self._around("\n".join(body))
-        variables = {**self._target.get("environment", {}), **self.environment(environment)}
-        head = [f"# {part}" for part in title.splitlines()]
-        head += ["import os", *(f"os.environ[{name!r}] = {value!r}" for name, value in variables.items())] if variables else []
+        variables = {**self._own_environment(), **self._target.get("environment", {}), **self.environment(environment)}
+        before = [*(f"os.environ[{name!r}] = {value!r}" for name, value in variables.items()), *self._before_import]
+        head = [f"# {part}" for part in title.splitlines()] + (["import os", *before] if before else [])
         head += [self.imports, *self._prelude(text, program)]
         return "\n".join([*head, "", text, ""])
+
+    def _own_environment(self) -> Mapping[str, str]:
+        """Return the variables with which a worker for these devices is started."""
+        groups = [] if self.neutral else GROUPS.get(self.framework, ())
+        return {key: value for group in groups if self._target["device"] in group.devices for key, value in group.environment}
+
+    @cached_property
+    def _before_import(self) -> list[str]:
+        """What the adapter does before it imports the framework: it sets variables."""
+        found = self._cls.find("start")
+        lines: list[str] = []
+        if found is None or found[0].name == "adapters.base":
+            return lines
+        home, owner, function = found
+        for statement in function.body:
+            if ast.unparse(statement) == "super().start()":
+                return lines
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                continue  # the docstring
+            try:
+                lines += _text(self._inliner().statement(home, owner, statement)).splitlines()
+            except UnclearError as reason:
+                lines.append(f"# see {home.name}: start ({reason})")
+        return []
 
     def environment(self, name: str | None) -> Mapping[str, str]:
         """Return the variables of an environment that a case asks for."""
@@ -235,6 +263,8 @@ class Phrases:
         if "device" in arg:
             return self.device(arg["device"], arg.get("spelled", "object"))
         if "dtype" in arg:
+            if not self._dtypes_known:
+                raise UnclearError(f"how it writes {arg['dtype']} is computed")
             if arg["dtype"] not in self._dtypes:
                 raise RefusedError("NotOffered", f"no dtype {arg['dtype']}")
             return self._dtypes[arg["dtype"]]
@@ -399,7 +429,7 @@ def data(values: Any, imag: Any = None) -> str:
     """Return nested lists of numbers in code; what repeats is written as a repetition."""
     if not isinstance(values, list):
         if imag is not None:
-            return f"complex({number(values)}, {number(imag)})"
+            return f"complex({data(values)}, {data(imag)})"
         return f"float({values!r})" if isinstance(values, str) else number(values)
     items = [data(v, None if imag is None else i) for v, i in zip(values, imag or values, strict=True)]
     for period in range(1, 9):
@@ -442,6 +472,10 @@ def _indented(text: str, by: str = "    ") -> str:
 def _definition(definition: ast.stmt) -> str:
     """Return a definition without annotations; a method that is given as a function loses its `self`."""
     tree = ast.parse(_text(definition)).body[0]
+    if isinstance(tree, ast.ClassDef):
+        tree.body = [
+            ast.Assign([node.target], node.value) if isinstance(node, ast.AnnAssign) and node.value is not None else node for node in tree.body
+        ]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             node.returns, node.decorator_list = None, []

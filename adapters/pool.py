@@ -7,62 +7,19 @@ replaced. Cases that measure time are asked at the end of the run, alone: nobody
 
 from __future__ import annotations
 
-import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from adapters.process import NotStarted, Process, WorkerFailed
+from adapters.lane import Lane, Request, Say, Settings, listed
+from adapters.process import NotStarted
 from adapters.targets import Absent, Selector, Spec, Wanted
 
-#: Seconds that a worker may take for hello, and for one question, unless the user says otherwise.
-HELLO, DEADLINE = 120.0, 30.0
-#: Workers that fail to start again so many times in a row make the rest of their cells `unavailable`.
-_GIVE_UP = 3
-
 Target = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Request:
-    """One question for one target."""
-
-    target: str
-    case: str
-    program: dict[str, Any] = field(repr=False)
-    #: Ask in a process of its own.
-    fresh: bool = False
-    #: Name of an environment, in a worker of its own.
-    environment: str | None = None
-    #: The target's roles, for a worker in a changed environment: it may not find them itself.
-    roles: dict[str, Any] | None = field(default=None, repr=False)
-    #: Ask while nothing else of the run works.
-    alone: bool = False
-    times: int = 1
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Return what a cell is known by."""
-        return self.target, self.case
-
-
 #: Makes a cell of a request and the replies to it, and writes it down. Called by one thread at a time.
 Writer = Callable[[Request, list[dict[str, Any]]], dict[str, Any]]
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run may cost."""
-
-    jobs: int = 1
-    deadline: float = DEADLINE
-    hello: float = HELLO
-    #: Every question in a process of its own.
-    fresh: bool = False
 
 
 class Pool:
@@ -88,7 +45,7 @@ class Pool:
 
     def _lane(self, spec: Spec, wanted: Wanted | None = None) -> Lane:
         if spec not in self._lanes:
-            self._lanes[spec] = Lane(spec, self._settings, warm=_warm(wanted), say=self._say)
+            self._lanes[spec] = Lane(spec, self._settings, self._say, None if wanted is None else _warm(wanted))
         return self._lanes[spec]
 
     @property
@@ -108,7 +65,8 @@ class Pool:
                     for selector in wanted.selectors:
                         for target in _chosen(selector, wanted, hello, why):
                             if target["target"] in found and found[target["target"]]["spec"] != target["spec"]:
-                                raise NotStarted(f"two targets are called {target['target']}: give one a label, as in old={target['target']}")
+                                name = target["target"]
+                                raise NotStarted(f"two targets are called {name}: give one a label, as in old={name}")
                             explicit = target["explicit"] or found.get(target["target"], {}).get("explicit", False)
                             found[target["target"]] = {**target, "explicit": explicit}
                 for absent in self._absent:
@@ -135,8 +93,7 @@ class Pool:
             else:
                 lanes.setdefault(spec, []).append(request)
         working = [
-            threading.Thread(target=self._work, args=(self._lane(spec), todo, by_name, writer), daemon=True)
-            for spec, todo in lanes.items()
+            threading.Thread(target=self._work, args=(self._lane(spec), todo, by_name, writer), daemon=True) for spec, todo in lanes.items()
         ]
         timing = threading.Thread(target=self._time, args=(working, alone, by_name, writer), daemon=True)
         self._threads = [*working, timing]
@@ -191,10 +148,6 @@ class Pool:
             pass
         return found
 
-    def finished(self) -> bool:
-        """Say whether every question was asked."""
-        return not any(thread.is_alive() for thread in self._threads)
-
     def close(self) -> None:
         """End every worker with its process group; what was not asked stays unasked."""
         self._closed = True
@@ -205,119 +158,8 @@ class Pool:
             lane.close()
 
 
-class Lane:
-    """One worker, replaced when it fails."""
-
-    def __init__(self, spec: Spec, settings: Settings, warm: list[str], say: Say) -> None:
-        """Start nothing yet for a changed environment; the framework's own worker starts at `hello`."""
-        self.spec = spec
-        self._settings = settings
-        self._warm = warm
-        self._say = say
-        self._process: Process | None = None
-        self._extra: Process | None = None
-        self._hello: dict[str, Any] | None = None
-        self._why = ""
-        self._failed = 0
-        self._closed = False
-        self._starting = threading.Thread(target=self._greet, daemon=True)
-        if warm or not spec.environment:
-            self._starting.start()
-
-    def _greet(self) -> None:
-        try:
-            self._process, self._hello = self._start(self._warm)
-        except NotStarted as error:
-            self._why = str(error)
-            self._say(f"  {self.spec.framework}: {self._why}")
-        else:
-            here = [kind for kind, facts in self._hello["devices"].items() if facts["available"]]
-            self._say(f"  {self.spec.framework} {self._hello['version']} is ready: {_listed(here)}")
-
-    def _start(self, warm: list[str]) -> tuple[Process, dict[str, Any]]:
-        process = Process(self.spec)
-        self._extra = process  # so that closing ends a worker that is still starting
-        try:
-            return process, process.hello(warm, self._settings.hello)
-        except NotStarted:
-            process.kill()
-            raise
-        finally:
-            self._extra = None
-
-    def hello(self) -> tuple[dict[str, Any] | None, str]:
-        """Return what the worker said of itself, or None and why it said nothing; waits for it."""
-        if self._starting.ident is None:
-            self._starting.start()
-        self._starting.join()
-        return self._hello, self._why
-
-    def ask(self, request: Request, device: str) -> list[dict[str, Any]]:
-        """Return the replies to a question: observations, or a status and why; each with its seconds."""
-        replies = []
-        for _ in range(request.times):
-            started = time.monotonic()
-            reply = self._once(request, device)
-            replies.append({**reply, "seconds": round(time.monotonic() - started, 4)})
-        return replies
-
-    def _once(self, request: Request, device: str) -> dict[str, Any]:
-        if request.fresh:
-            with self._borrowed() as (process, why):
-                return self._answer(process, request, device)[0] if process else {"status": "unavailable", "why": why}
-        if self._process is None and self._failed < _GIVE_UP and not self._closed:
-            try:
-                self._process, _ = self._start([])
-                self._failed = 0
-            except NotStarted as error:
-                self._failed += 1
-                self._why = str(error)
-        if self._process is None:
-            return {"status": "unavailable", "why": self._why or "the worker didn't start again"}
-        reply, healthy = self._answer(self._process, request, device)
-        if not healthy:
-            self._process.kill()
-            self._process = None
-        return reply
-
-    @contextlib.contextmanager
-    def _borrowed(self) -> Iterator[tuple[Process | None, str]]:
-        try:
-            process, _ = self._start([])
-        except NotStarted as error:
-            yield None, str(error)
-            return
-        self._extra = process
-        try:
-            yield process, ""
-        finally:
-            self._extra = None
-            process.end()
-
-    def _answer(self, process: Process, request: Request, device: str) -> tuple[dict[str, Any], bool]:
-        try:
-            observation = process.run(device, request.program, request.roles, self._settings.deadline)
-        except WorkerFailed as failed:
-            return {"status": failed.status, "why": str(failed)}, False
-        return {"observation": observation}, not observation.get("poisoned")
-
-    def close(self) -> None:
-        """End the worker, also one that is busy or starting."""
-        self._closed = True
-        for process in (self._process, self._extra):
-            if process is not None:
-                process.kill()
-
-
-def _listed(names: list[str]) -> str:
-    """Return names for a sentence, the first of many."""
-    return ", ".join(names if len(names) <= 8 else [*names[:8], f"… ({len(names)})"])
-
-
-def _warm(wanted: Wanted | None) -> list[str]:
+def _warm(wanted: Wanted) -> list[str]:
     """Return the device kinds whose first operation is slow and that somebody wants."""
-    if wanted is None:
-        return []
     kinds = ("fake-cuda", "fake-mps")
     return [kind for kind in kinds if any(fnmatchcase(kind, s.device) for s in wanted.selectors)]
 
@@ -332,8 +174,9 @@ def _chosen(selector: Selector, wanted: Wanted, hello: dict[str, Any] | None, wh
     matching = [kind for kind in kinds if fnmatchcase(kind, selector.device)]
     if not matching:
         name = selector.name(framework, selector.device)
-        there = _listed(kinds) or "none"
-        yield {**_unavailable(name, f"no device {selector.device!r} in {framework}; there are {there}", True), "spec": wanted.spec}
+        there = listed(kinds) or "none"
+        why = f"no device {selector.device!r} in {framework}; there are {there}"
+        yield {**_unavailable(name, why, True), "spec": wanted.spec}
     for kind in matching:
         facts = hello["devices"][kind]
         name = selector.name(framework, kind)
@@ -344,7 +187,8 @@ def _chosen(selector: Selector, wanted: Wanted, hello: dict[str, Any] | None, wh
             "target": name, "framework": framework, "device": kind, "label": selector.label, "available": True,
             "version": hello["version"], "build": hello["build"], "machine": hello["machine"],
             # What the suite itself has set for the framework's devices says nothing of the user's machine.
-            "environment": {k: v for k, v in hello["environment"].items() if (k, v) not in wanted.spec.environment}, "roles": facts["roles"], "operations": hello["operations"],
+            "environment": dict(set(hello["environment"].items()) - set(wanted.spec.environment)),
+            "roles": facts["roles"], "operations": hello["operations"],
             "dtypes": hello["dtypes"], "environments": sorted(hello["environments"]),
             "environment_of": hello["environments"], "spec": wanted.spec, "explicit": selector.explicit,
         }  # fmt: skip

@@ -199,8 +199,9 @@ class Process:
     def end(self) -> None:
         """Say goodbye and end the whole process group."""
         self._send(b'{"type": "bye", "id": 0}\n')
-        with contextlib.suppress(OSError, AttributeError):
-            self._popen.stdin.close()  # type: ignore[union-attr]  suppressed above
+        assert self._popen.stdin is not None
+        with contextlib.suppress(OSError):
+            self._popen.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(0.2)
         self.kill()

@@ -95,11 +95,12 @@ class Group:
     install: str = ""
 
 
+_JAX_GPU = ("jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm60-plugin", "jax-rocm7-plugin")
 #: JAX chooses its default device for the whole process, so that host and accelerator don't share one.
 GROUPS: Mapping[str, tuple[Group, ...]] = {
     "jax": (
         Group(("cpu",), (("JAX_PLATFORMS", "cpu"),)),
-        Group(("gpu",), (), ("jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm60-plugin", "jax-rocm7-plugin"), "pip install 'jax[cuda13]'"),
+        Group(("gpu",), (), _JAX_GPU, "pip install 'jax[cuda13]'"),
         Group(("tpu",), (), ("libtpu",), "pip install 'jax[tpu]'"),
     ),
 }

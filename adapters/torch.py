@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Iterator
 
 from .base import Adapter, NotModelled, NotOffered, role
 
@@ -32,23 +32,52 @@ class Torch(Adapter):
     framework = "torch"
     imports = "import torch"
     variables = (
-        "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "PYTORCH_ENABLE_MPS_FALLBACK", "PYTORCH_NO_CUDA_MEMORY_CACHING",
-        "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TORCH_LOGS",
-        "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_LAUNCH_BLOCKING",
+        "PYTORCH_ENABLE_MPS_FALLBACK",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_ALLOC_CONF",
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+        "TORCH_LOGS",
+        "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
     )
-    environments = {"no-accelerator": {"CUDA_VISIBLE_DEVICES": ""}}
-    dtypes = {
+    environments: ClassVar[dict[str, dict[str, str]]] = {"no-accelerator": {"CUDA_VISIBLE_DEVICES": ""}}
+    dtypes: ClassVar[dict[str, str]] = {
         **{
             name: f"torch.{name}"
             for name in (
-                "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
-                "float32", "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-                "float8_e5m2fnuz", "float8_e8m0fnu",
+                "bool",
+                "int8",
+                "int16",
+                "int32",
+                "int64",
+                "uint8",
+                "uint16",
+                "uint32",
+                "uint64",
+                "float16",
+                "bfloat16",
+                "float32",
+                "float64",
+                "complex64",
+                "complex128",
+                "float8_e4m3fn",
+                "float8_e4m3fnuz",
+                "float8_e5m2",
+                "float8_e5m2fnuz",
+                "float8_e8m0fnu",
             )
         },
-        "int1": "torch.int1", "int2": "torch.int2", "int4": "torch.int4",
-        "uint1": "torch.uint1", "uint2": "torch.uint2", "uint4": "torch.uint4",
-        "complex32": "torch.complex32", "float4_e2m1fn": "torch.float4_e2m1fn_x2",
+        "int1": "torch.int1",
+        "int2": "torch.int2",
+        "int4": "torch.int4",
+        "uint1": "torch.uint1",
+        "uint2": "torch.uint2",
+        "uint4": "torch.uint4",
+        "complex32": "torch.complex32",
+        "float4_e2m1fn": "torch.float4_e2m1fn_x2",
     }
 
     @classmethod
@@ -128,7 +157,7 @@ class Torch(Adapter):
         with FakeTensorMode():
             yield
 
-    def scope(self, name: str, *args: Any) -> contextlib.AbstractContextManager[Any]:
+    def scope(self, name: str, *args: Any) -> Any:
         """Return PyTorch's scoped regions."""
         if name == "default-device":
             return self.default_device(*args)
@@ -176,7 +205,7 @@ class Torch(Adapter):
         return error
 
     def poisoned(self, error: BaseException) -> bool:
-        """A device-side assert and its kin leave the CUDA context unusable."""
+        """Say whether the CUDA context is lost: by a device-side assert and its kin."""
         return "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"
 
     def describe(self, value: Any) -> dict[str, Any]:
@@ -212,34 +241,34 @@ class Torch(Adapter):
 
     # --- creation -------------------------------------------------------------------------------
 
-    def tensor(self, values: Any, dtype: Any, device: Any) -> Any:  # noqa: D102
+    def tensor(self, values: Any, dtype: Any, device: Any) -> Any:
         return torch.tensor(values, dtype=dtype, device=device)
 
-    def tensor_uncommitted(self, values: Any, dtype: Any) -> Any:  # noqa: D102
+    def tensor_uncommitted(self, values: Any, dtype: Any) -> Any:
         return torch.tensor(values, dtype=dtype)
 
-    def literal(self, values: Any, device: Any) -> Any:  # noqa: D102
+    def literal(self, values: Any, device: Any) -> Any:
         return torch.tensor(values, device=device)
 
-    def full(self, shape: Any, value: Any, dtype: Any, device: Any) -> Any:  # noqa: D102
+    def full(self, shape: Any, value: Any, dtype: Any, device: Any) -> Any:
         return torch.full(shape, value, dtype=dtype, device=device)
 
-    def ramp(self, count: int, start: int, shape: Any, dtype: Any, device: Any) -> Any:  # noqa: D102
+    def ramp(self, count: int, start: int, shape: Any, dtype: Any, device: Any) -> Any:
         return torch.arange(start, start + count, dtype=dtype, device=device).reshape(shape)
 
-    def zeros(self, shape: Any, dtype: Any, device: Any) -> Any:  # noqa: D102
+    def zeros(self, shape: Any, dtype: Any, device: Any) -> Any:
         return torch.zeros(shape, dtype=dtype, device=device)
 
-    def zeros_uncommitted(self, shape: Any) -> Any:  # noqa: D102
+    def zeros_uncommitted(self, shape: Any) -> Any:
         return torch.zeros(shape)
 
-    def zeros_like(self, x: Any) -> Any:  # noqa: D102
+    def zeros_like(self, x: Any) -> Any:
         return torch.zeros_like(x)
 
-    def from_buffer(self, buffer: Any, device: Any) -> Any:  # noqa: D102
+    def from_buffer(self, buffer: Any, device: Any) -> Any:
         return torch.frombuffer(buffer.memory, dtype=self.dtype(buffer.dtype)).to(device)
 
-    def from_buffer_copy(self, buffer: Any, device: Any) -> Any:  # noqa: D102
+    def from_buffer_copy(self, buffer: Any, device: Any) -> Any:
         return torch.frombuffer(buffer.memory, dtype=self.dtype(buffer.dtype)).to(device, copy=True)
 
     def to_memory(self, x: Any, kind: str) -> Any:
@@ -250,109 +279,109 @@ class Torch(Adapter):
 
     # --- arithmetic -----------------------------------------------------------------------------
 
-    def add(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def add(self, x: Any, y: Any) -> Any:
         return x + y
 
-    def sub(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def sub(self, x: Any, y: Any) -> Any:
         return x - y
 
-    def mul(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def mul(self, x: Any, y: Any) -> Any:
         return x * y
 
-    def div(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def div(self, x: Any, y: Any) -> Any:
         return x / y
 
-    def less(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def less(self, x: Any, y: Any) -> Any:
         return x < y
 
-    def matmul(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def matmul(self, x: Any, y: Any) -> Any:
         return x @ y
 
-    def sum(self, x: Any) -> Any:  # noqa: D102
+    def sum(self, x: Any) -> Any:
         return x.sum()
 
-    def where(self, condition: Any, x: Any, y: Any) -> Any:  # noqa: D102
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
         return torch.where(condition, x, y)
 
-    def cat(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def cat(self, x: Any, y: Any) -> Any:
         return torch.cat([x, y])
 
-    def stack(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def stack(self, x: Any, y: Any) -> Any:
         return torch.stack([x, y])
 
-    def array_equal(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def array_equal(self, x: Any, y: Any) -> Any:
         return torch.equal(x, y)
 
-    def add_out(self, x: Any, y: Any, out: Any) -> Any:  # noqa: D102
+    def add_out(self, x: Any, y: Any, out: Any) -> Any:
         return torch.add(x, y, out=out)
 
     # --- indexing -------------------------------------------------------------------------------
 
-    def embedding(self, table: Any, ids: Any) -> Any:  # noqa: D102
+    def embedding(self, table: Any, ids: Any) -> Any:
         return torch.nn.functional.embedding(ids, table)
 
-    def index(self, x: Any, ids: Any) -> Any:  # noqa: D102
+    def index(self, x: Any, ids: Any) -> Any:
         return x[ids]
 
-    def index_select(self, x: Any, ids: Any) -> Any:  # noqa: D102
+    def index_select(self, x: Any, ids: Any) -> Any:
         return torch.index_select(x, 0, ids)
 
-    def gather(self, x: Any, ids: Any) -> Any:  # noqa: D102
+    def gather(self, x: Any, ids: Any) -> Any:
         return torch.gather(x, 0, ids)
 
-    def mask(self, x: Any, mask: Any) -> Any:  # noqa: D102
+    def mask(self, x: Any, mask: Any) -> Any:
         return x[mask]
 
-    def corner(self, x: Any) -> Any:  # noqa: D102
+    def corner(self, x: Any) -> Any:
         return x[0, 0]
 
-    def item(self, x: Any) -> Any:  # noqa: D102
+    def item(self, x: Any) -> Any:
         return x.item()
 
     # --- layouts --------------------------------------------------------------------------------
 
-    def element(self, x: Any, i: int) -> Any:  # noqa: D102
+    def element(self, x: Any, i: int) -> Any:
         return x[i]
 
-    def tail(self, x: Any, start: int) -> Any:  # noqa: D102
+    def tail(self, x: Any, start: int) -> Any:
         return x[start:]
 
-    def transpose(self, x: Any) -> Any:  # noqa: D102
+    def transpose(self, x: Any) -> Any:
         return x.T
 
-    def expand(self, x: Any, shape: Any) -> Any:  # noqa: D102
+    def expand(self, x: Any, shape: Any) -> Any:
         return x.expand(shape)
 
-    def reshape(self, x: Any, shape: Any) -> Any:  # noqa: D102
+    def reshape(self, x: Any, shape: Any) -> Any:
         return x.reshape(shape)
 
     # --- effects --------------------------------------------------------------------------------
 
-    def add_(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def add_(self, x: Any, y: Any) -> Any:
         return x.add_(y)
 
-    def set_tail(self, x: Any, start: int, y: Any) -> Any:  # noqa: D102
+    def set_tail(self, x: Any, start: int, y: Any) -> Any:
         x[start:] = y
         return x
 
-    def copy_(self, x: Any, y: Any) -> Any:  # noqa: D102
+    def copy_(self, x: Any, y: Any) -> Any:
         return x.copy_(y)
 
     # --- moving ---------------------------------------------------------------------------------
 
-    def to(self, x: Any, device: Any) -> Any:  # noqa: D102
+    def to(self, x: Any, device: Any) -> Any:
         return x.to(device)
 
-    def to_copy(self, x: Any, device: Any) -> Any:  # noqa: D102
+    def to_copy(self, x: Any, device: Any) -> Any:
         return x.to(device, copy=True)
 
-    def to_both(self, x: Any, device: Any, dtype: Any) -> Any:  # noqa: D102
+    def to_both(self, x: Any, device: Any, dtype: Any) -> Any:
         return x.to(device=device, dtype=dtype)
 
-    def cast(self, x: Any, dtype: Any) -> Any:  # noqa: D102
+    def cast(self, x: Any, dtype: Any) -> Any:
         return x.to(dtype)
 
-    def to_host_shortcut(self, x: Any) -> Any:  # noqa: D102
+    def to_host_shortcut(self, x: Any) -> Any:
         return x.cpu()
 
     def to_accelerator_shortcut(self, x: Any) -> Any:
@@ -364,16 +393,16 @@ class Torch(Adapter):
 
     # --- devices as values ----------------------------------------------------------------------
 
-    def device_of(self, x: Any) -> Any:  # noqa: D102
+    def device_of(self, x: Any) -> Any:
         return x.device
 
-    def parse_device(self, spelling: Any) -> Any:  # noqa: D102
+    def parse_device(self, spelling: Any) -> Any:
         return torch.device(spelling)
 
-    def clone_device(self, device: Any) -> Any:  # noqa: D102
+    def clone_device(self, device: Any) -> Any:
         return torch.device(device)
 
-    def ordinal(self, device: Any) -> Any:  # noqa: D102
+    def ordinal(self, device: Any) -> Any:
         return device.index
 
     def accelerator_count(self) -> Any:
@@ -394,7 +423,7 @@ class Torch(Adapter):
 
     # --- reading back ---------------------------------------------------------------------------
 
-    def to_list(self, x: Any) -> Any:  # noqa: D102
+    def to_list(self, x: Any) -> Any:
         return x.tolist()
 
     def to_numpy(self, x: Any) -> Any:

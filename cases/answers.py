@@ -88,9 +88,7 @@ def at_home(reading: Reading) -> bool:
 
 
 #: A control: one device, nothing mixed.
-WORKING = Vocabulary(
-    {**RAISES, **GARBAGE, **ELSEWHERE, "works": (WORKS, "the right value, on the operands' device")}, decide_works
-)
+WORKING = Vocabulary({**RAISES, **GARBAGE, **ELSEWHERE, "works": (WORKS, "the right value, on the operands' device")}, decide_works)
 
 
 def _decide_in_place(reading: Reading) -> str:
@@ -196,9 +194,7 @@ MOVE = Vocabulary(
     _decide_move,
 )  # fmt: skip
 #: A move that names a dtype too.
-MOVE_CAST = Vocabulary(
-    {**MOVE.words, "other-dtype": (WRONG, "moved, but not in the dtype asked for")}, _decide_move
-)
+MOVE_CAST = Vocabulary({**MOVE.words, "other-dtype": (WRONG, "moved, but not in the dtype asked for")}, _decide_move)
 
 
 def _decide_alias(reading: Reading) -> str:

@@ -97,7 +97,7 @@ def catalogue() -> Mapping[str, Case]:
         importlib.import_module("cases." + _module(area))
     for one in _CASES.values():
         try:
-            assert one.program
+            one.program  # noqa: B018  traced here, so that a mistake is found at once
         except LanguageError as error:
             raise CatalogueError(f"case {one.id}: {error}") from error
         if one.control is not None and one.control not in _CASES:

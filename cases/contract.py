@@ -154,9 +154,7 @@ def _entry(path: Path, number: int, item: Mapping[str, Any], key: str) -> Entry:
         versions = SpecifierSet(item.get("versions", ""))
     except InvalidSpecifier as error:
         raise ContractError(f"{where}: {error}") from error
-    return Entry(
-        tuple(item["cases"]), tuple(item.get("targets", ["*"])), tuple(answers), strength, item["source"], item["says"], versions
-    )
+    return Entry(tuple(item["cases"]), tuple(item.get("targets", ["*"])), tuple(answers), strength, item["source"], item["says"], versions)
 
 
 def check(names: Iterable[str], words: Mapping[str, Iterable[str]]) -> None:
@@ -171,6 +169,4 @@ def check(names: Iterable[str], words: Mapping[str, Iterable[str]]) -> None:
                 for name in matching:
                     strange = set(entry.answers) - set(words[name]) - {"crashed", "hung"}
                     if len(strange) == len(entry.answers) and entry.answers:
-                        raise ContractError(
-                            f"contract {contract.framework}: case {name} can't answer {', '.join(sorted(strange))}"
-                        )
+                        raise ContractError(f"contract {contract.framework}: case {name} can't answer {', '.join(sorted(strange))}")

@@ -45,7 +45,7 @@ def evidence(case: Case, target: Mapping[str, Any]) -> str:
     fallback = "accelerator" if "accelerator" in roles else "host"
     used = {fallback if role == "device" else role for role in case.program.roles} or {"host"}
     found = [roles[role]["evidence"] for role in used if role in roles] or ["measured"]
-    return max(found, key=EVIDENCE.index)
+    return str(max(found, key=EVIDENCE.index))
 
 
 def judge(case: Case, target: Mapping[str, Any], reply: Mapping[str, Any]) -> dict[str, Any]:

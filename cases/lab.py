@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 #: Roles that a device can play in a program; `device` is the accelerator where there is one.

@@ -143,6 +143,7 @@ class _Data:
         self.texts: dict[str, int] = {}
         self.entries: dict[tuple[object, ...], int] = {}
         self.shown: list[dict[str, Any]] = []
+        self.digests = {name: matrix.cases[name].program.digest for name in matrix.rows() if name in matrix.cases}
         self.promises: dict[tuple[str, str, str, str], int | None] = {}
         self.books = [_book(column) for column in matrix.columns]
 
@@ -236,7 +237,7 @@ class _Data:
         drain = (cell.observation or {}).get("drain")
         if drain and "error" in drain:
             errors.append([len(lines) - 1, self.text(drain["error"]["type"]), self.text(drain["error"]["text"])])
-        changed = cell.program and cell.program != case.program.digest
+        changed = cell.program and cell.program != self.digests[case.id]
         return {"c": [self.text(line) for line in lines], "x": errors, "w": warnings, "old": 1 if changed else None}
 
 

@@ -185,10 +185,8 @@ def _changed(columns: tuple[Column, ...], known: Mapping[str, Case]) -> Iterator
     strange = {case for column in columns for case in column.cells if case not in known}
     if strange:
         yield f"{len(strange)} cases are not in this catalogue, such as {min(strange)}"
-    old = {
-        case for column in columns for case, cell in column.cells.items()
-        if case in known and cell.program and cell.program != known[case].program.digest
-    }  # fmt: skip
+    digests = {case: known[case].program.digest for case in {case for column in columns for case in column.cells} if case in known}
+    old = {case for column in columns for case, cell in column.cells.items() if cell.program not in ("", digests.get(case, cell.program))}
     if old:
         yield f"{len(old)} cases are asked otherwise today than when they were recorded, such as {min(old)}"
 

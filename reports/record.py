@@ -76,7 +76,7 @@ def _bytes(path: Path) -> bytes:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise RecordError(f"no record at {path}: `pytest -n auto --record {path}` makes one") from None
+        raise RecordError(f"no record at {path}: `pytest -n auto --record={path}` makes one") from None
     except OSError as error:
         raise RecordError(f"{path} can't be read ({error.strerror or error}); name a file that `pytest --record` wrote") from error
     if not data.strip():

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from adapters.pool import Pool, Request, Settings, Target
+from adapters.lane import Request, Settings
+from adapters.pool import Pool, Target
 from adapters.process import NotStarted
 from adapters.targets import Selector, SelectorError, adapters, parse, plan
 from cases.case import Case, CatalogueError, catalogue
@@ -118,6 +119,9 @@ class Controller(Session):
         option = config.option
         self.distributed = bool(getattr(option, "dist", "no") != "no" and getattr(option, "tx", None))
         self._jobs = len(option.tx) if self.distributed else 1
+        if "--record" in config.invocation_params.args:
+            # pytest takes the value for a path to collect from, once the file is there, and finds another root.
+            raise Failure("write --record=PATH, with an equals sign: pytest mistakes a path behind a space for one of its own")
         if not (option.deadline > 0 and math.isfinite(option.deadline)) or option.repeat < 1:
             raise Failure("--deadline wants seconds above 0, --repeat a number from 1 on")
         try:
@@ -276,8 +280,10 @@ class Controller(Session):
 
         closing(self._writer.path, reporter)
 
-    def finish(self, status: int) -> int:
+    def finish(self, status: int, failed: int) -> int:
         """Close the record and the pool and return the exit status: 0, 1, or 2 for everything else."""
+        if self._config.option.maxfail and failed >= self._config.option.maxfail:
+            status = FAILED  # xdist calls it an interruption
         self._finished = True
         self._pool.close()
         if self._writer is None:
@@ -309,7 +315,6 @@ def promised(cell: Mapping[str, Any], target: Mapping[str, Any]) -> str:
     return f"{'known is' if known else entry.strength + ' is'} {words}: {entry.says} ({entry.source})"
 
 
-def _terminated(number: int, frame: Any) -> None:
+def _terminated(_number: int, _frame: Any) -> None:
     """Turn SIGTERM into the end that an interrupt has: the record gets its footer, workers end."""
     raise KeyboardInterrupt
-

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from tabulate import SEPARATING_LINE, tabulate
 
@@ -59,10 +60,14 @@ class _Layout:
     @property
     def fits(self) -> bool:
         """Whether all targets stand side by side; one alone always does."""
+        return self.label + self.wide <= self.style.width or (len(self.matrix.columns) < 2 and self.limit == _LIMITS[-1])
+
+    @cached_property
+    def wide(self) -> int:
+        """The width of all columns but the rows' names."""
         gap = 1 if self.limit <= _CODE else 2
         columns = self.matrix.columns
-        wide = sum(gap + max((len(self.text(column, group, plain=True)) for group in self.rows), default=2) for column in columns)
-        return self.label + wide <= self.style.width or (len(columns) < 2 and self.limit == _LIMITS[-1])
+        return sum(gap + max((len(self.text(column, group, plain=True)) for group in self.rows), default=2) for column in columns)
 
     def text(self, column: Column, group: tuple[str, ...], *, plain: bool = False) -> str:
         """Return what stands for a group of cases in a column."""
@@ -76,11 +81,12 @@ class _Layout:
     def lines(self, groups: dict[str, list[tuple[str, ...]]]) -> list[str]:
         """Return the table with what is said between its rows."""
         body: list[list[str] | str] = [["", *(self.style.paint(str(n), "title") for n in range(1, len(self.matrix.columns) + 1))]]
+        label = max(self.label, self.style.width - self.wide)
         after: dict[int, list[str]] = {}  # lines that aren't the table's, by the row they follow
         for area, cases in self.matrix.areas.items():
             body += [SEPARATING_LINE, [self.style.paint(area, "title")]]
             for group in groups[area]:
-                name, *rest = _folded(_label([case.partition("/")[2] for case in group]), self.label)
+                name, *rest = _folded(_label([case.partition("/")[2] for case in group]), label)
                 body.append([name, *(self.text(column, group) for column in self.matrix.columns)])
                 body += [[line] for line in rest]
             after[len(body)] = list(wrapped(_alike(self.matrix, cases, groups[area]), self.style, 2))

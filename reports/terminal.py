@@ -109,7 +109,7 @@ def _text(column: Column, cell: Cell, words: Mapping[str, str], style: Style | N
 def _head(column: Column, width: int) -> list[str]:
     """Return the lines over a column: target, version and what sets it apart, evidence."""
     target = column.target
-    width = max(width, 10)
+    width = max(width, 12)
     facts = [fact for fact in column.apart if fact != target.version]
     texts = [target.name, target.version, *facts]
     return [line for text in texts for line in _folded(text, width)] + [target.evidence]

@@ -62,7 +62,7 @@ def main() -> int:
         costs: dict[str, Cost] = {}
         for label, extra in (("first run", []), ("second run", []), ("without time cases and processes of their own", plain_cases())):
             print(f"the whole matrix, {label} …", flush=True)
-            costs[label] = cost([*pytest, "--record", str(folder / "record.jsonl"), *extra], ROOT, environment)
+            costs[label] = cost([*pytest, f"--record={folder / 'record.jsonl'}", *extra], ROOT, environment)
         count = len(read(folder / "record.jsonl").cells)
         (folder / "test_nothing.py").write_text(
             f"import pytest\n\n\n@pytest.mark.parametrize('n', range({count}))\ndef test_nothing(n):\n    pass\n"

@@ -28,6 +28,7 @@ SINGLE: dict[str, tuple[str, str]] = {
     "views-copy": ("viewing", "a view has storage of its own"),
     "copies-on-same-to": ("moving pinning casting", "moving to the same device copies"),
     "rewraps-on-same-to": ("moving pinning casting", "moving to the same device makes a new object over the same storage"),
+    "writes-to-copies": ("writing", "a write changes a copy, which it returns, and not the value"),
     "ignores-copy-requests": ("to_copy from_buffer_copy", "a copy that was asked for is not made"),
     "aliases-host-memory": ("from_buffer", "host memory is used in place where no copy is asked for"),
     "ignores-dtype-on-move": ("to_both", "a move to device and dtype forgets the dtype"),

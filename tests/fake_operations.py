@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
-import os
-import signal
 import struct
-import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.fake import DTYPES, FAULTS, JUNK, Cells, Device, Dtype, Ramp, RefusedError, Tensor, flat, packed, promote, shape_of
+from tests.fake import DTYPES, FAULTS, JUNK, Cells, Device, Dtype, Ramp, RefusedError, Storage, Tensor, flat, packed, promote, shape_of
 from tests.fake_runtime import Plan, Runtime
 
 #: How host memory holds a dtype.
@@ -134,27 +130,6 @@ class Operations(Runtime):
             return sum(one(row * inner + k) * other(k * columns + column) for k in range(inner))
 
         return self.finish(plan, (rows, columns), dtype, cell, constant, cost=cost)
-
-    def strike(self) -> None:
-        """Do what a broken kernel or driver does to the process: see `dummy.Dummy.kinds`."""
-        if "dies" in FAULTS:
-            os.kill(os.getpid(), signal.SIGSEGV)
-        if "aborts" in FAULTS:
-            os.abort()
-        if "exits" in FAULTS:
-            os._exit(0)
-        if "hangs" in FAULTS:
-            time.sleep(86400)
-        if "prints-rubbish" in FAULTS:
-            for stream in (1, 2):
-                os.write(stream, b'{"type": "observation", "id": 1}\n\xff\x00 half a line' * 4096)
-            sys.stdout.write("rubbish\n")
-        if "leaks-default-device" in FAULTS:
-            self.default = Device("dev", 0)
-        if "leaks-environment" in FAULTS:
-            os.environ["DUMMY_VISIBLE"] = "nothing"
-        if "poisons-device" in FAULTS:
-            self.lost = True
 
     def sum(self, x: Tensor) -> Tensor:
         """Sum all elements."""
@@ -284,6 +259,9 @@ class Operations(Runtime):
         if plan.device.name != target.device.name and FAULTS & {"lands-on-next-writing", "lands-on-previous-writing"}:
             return self.finish(plan, target.shape, target.dtype, cells)
         made = self.finish(plan._replace(device=target.device), target.shape, target.dtype, cells)
+        if "writes-to-copies" in FAULTS:
+            copy = Storage(target.storage.cells)
+            target = Tensor(copy, target.shape, target.dtype, target.device, target.offset, target.strides)
         _store(target, made)
         return target
 
@@ -296,6 +274,8 @@ class Operations(Runtime):
         """Assign to x[start:] and return x."""
         target = Tensor(x.storage, (x.shape[0] - start, *x.shape[1:]), x.dtype, x.device, x.offset + start * x.strides[0], x.strides)
         written = self.write("set_tail", target, y, [x, y])
+        if "writes-to-copies" in FAULTS:
+            return Tensor(written.storage, x.shape, x.dtype, x.device, x.offset, x.strides)
         return x if written is target else written
 
     # --- moving ---------------------------------------------------------------------------------

@@ -10,6 +10,9 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import signal
+import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -247,3 +250,24 @@ class Runtime:
                 raise error
         junk = value.dtype.cast(JUNK)
         return Elements(value.cells() if error is None else lambda _: junk, value.count)
+
+    def strike(self) -> None:
+        """Do what a broken kernel or driver does to the process: see `defects.SINGLE`."""
+        if "dies" in FAULTS:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if "aborts" in FAULTS:
+            os.abort()
+        if "exits" in FAULTS:
+            os._exit(0)
+        if "hangs" in FAULTS:
+            time.sleep(86400)
+        if "prints-rubbish" in FAULTS:
+            for stream in (1, 2):
+                os.write(stream, b'{"type": "observation", "id": 1}\n\xff\x00 half a line' * 4096)
+            sys.stdout.write("rubbish\n")
+        if "leaks-default-device" in FAULTS:
+            self.default = Device("dev", 0)
+        if "leaks-environment" in FAULTS:
+            os.environ["DUMMY_VISIBLE"] = "nothing"
+        if "poisons-device" in FAULTS:
+            self.lost = True

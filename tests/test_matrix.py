@@ -82,7 +82,9 @@ def test_what_differs_stays_a_column_of_its_own(tmp_path: Path, changes: dict[st
 def test_labels_are_names_of_their_own(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "r.jsonl", {
         "scope": {"targets": [], "cases": [], "selected": 2},
-        "targets": {"old=dummy:accel": sample.target("accel", target="old=dummy:accel", label="old"), "dummy:accel": sample.target("accel")},
+        "targets": {
+            "old=dummy:accel": sample.target("accel", target="old=dummy:accel", label="old"), "dummy:accel": sample.target("accel"),
+        },
     })  # fmt: skip
     for name in ("old=dummy:accel", "dummy:accel"):
         writer.write(sample.cell("accel", sample.CASES[0], target=name))
@@ -148,7 +150,8 @@ def test_a_case_of_another_catalogue_stands_last_in_its_area(tmp_path: Path) -> 
 
 def views(merged: Matrix) -> dict[str, str]:
     return {
-        "terminal": terminal.render(merged, Style(200)), "compact": terminal.render(merged, Style(200), compact=True, deviations_first=True),
+        "terminal": terminal.render(merged, Style(200)),
+        "compact": terminal.render(merged, Style(200), compact=True, deviations_first=True),
         "markdown": markdown.render(merged, deviations_first=True), "html": html.render(merged), "json": json.dumps(merged.to_json()),
     }  # fmt: skip
 
@@ -196,7 +199,7 @@ def test_a_crash_is_shown_as_wrong_and_never_as_no_answer(tmp_path: Path) -> Non
     merged = matrix(one_cell(tmp_path / "r.jsonl", died))
     assert "✗ crashed!" in terminal.render(merged)
     assert "✗ **crashed**!" in markdown.render(merged)
-    assert re.search(r"<td class=wrong><button tabindex=-1><i>✗</i> crashed<b", html.render(merged))
+    assert re.search(r"<td class='wrong s'><button tabindex=-1><i>✗</i> crashed<b", html.render(merged))
 
 
 def test_answers_that_varied_are_flagged(tmp_path: Path) -> None:
@@ -245,7 +248,7 @@ def test_a_terminal_without_unicode_gets_ascii(plain: Matrix) -> None:
 
 def test_colour_wants_a_terminal_and_no_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
-        encoding = "utf-8"  # type: ignore[assignment]
+        encoding = "utf-8"
 
         def isatty(self) -> bool:
             return True
@@ -282,7 +285,9 @@ def test_short_words_are_short_distinct_and_in_the_legend(plain: Matrix) -> None
 def test_deviations_come_first_when_asked(tmp_path: Path) -> None:
     merged = matrix(one_cell(tmp_path / "r.jsonl", sample.cell("accel", sample.CASES[0], verdict="deviates")))
     first = terminal.render(merged, deviations_first=True)
-    assert first.startswith("1 answer deviates from what a framework promises\ndummy:accel, nobody promises that\n    ✓ works: placement/create/device")
+    assert first.splitlines()[:3] == [
+        "1 answer deviates from what a framework promises", "dummy:accel, nobody promises that", "    ✓ works: placement/create/device",
+    ]  # fmt: skip
     assert terminal.render(merged).lstrip().startswith("dummy:accel")
     good = matrix(one_cell(tmp_path / "g.jsonl", sample.cell("accel", sample.CASES[0], verdict="conforms")))
     assert terminal.render(good, deviations_first=True).startswith("Nothing deviates")
@@ -315,6 +320,7 @@ class Page(HTMLParser):
     OPTIONAL = frozenset({"li", "option", "td"})
 
     def __init__(self, text: str) -> None:
+        """Read a page."""
         super().__init__()
         self.open: list[str] = []
         self.links: list[str] = []
@@ -324,6 +330,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note links, cells and what is open."""
         named = dict(attrs)
         self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
         self._json = named.get("id") == "data"
@@ -333,10 +340,12 @@ class Page(HTMLParser):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
+        """Check that what ends is what was opened last."""
         if tag not in self.OPTIONAL:
             assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
+        """Keep the page's data and the cells' words."""
         if self._json:
             self.data = json.loads(data)
             self._json = False
@@ -370,7 +379,7 @@ def test_behind_a_cell_is_everything_that_a_reader_needs(plain: Matrix) -> None:
     assert "mul" in texts[text].lower()
     code = [texts[n] for n in cell["c"]]
     assert "t.arithmetic('mul'" in code[line]
-    assert texts[kind] in ("MixedDevices", "DeviceError", "RuntimeError", "FakeError") or texts[kind].endswith("Error")
+    assert texts[kind].endswith("Error")
     facets = [texts[n] for n in cell["f"]]
     assert dict(zip(facets[::2], facets[1::2], strict=True))["device works"] == "yes"
 
@@ -423,13 +432,16 @@ class Reporter:
         _file = io.StringIO()
 
     def __init__(self) -> None:
+        """Keep what is written."""
         self._tw = self._Screen()
         self.lines: list[str] = []
 
     def section(self, title: str) -> None:
+        """Take a heading."""
         self.lines.append(f"= {title} =")
 
     def write_line(self, line: str) -> None:
+        """Take a line."""
         self.lines.append(line)
 
 

@@ -48,7 +48,9 @@ def test_a_message_of_another_type_is_answered_with_an_error() -> None:
     assert "dance" in reply["error"]
 
 
-@pytest.mark.parametrize("line", [{"type": "run", "id": 1}, {"type": "observation", "id": 1, "observation": {"steps": {"s1": {}}}}, {"id": 1}])
+@pytest.mark.parametrize(
+    "line", [{"type": "run", "id": 1}, {"type": "observation", "id": 1, "observation": {"steps": {"s1": {}}}}, {"id": 1}]
+)
 def test_a_line_of_another_form_is_refused_by_the_schema(line: dict[str, Any]) -> None:
     assert not VALIDATOR.is_valid(line)
 

@@ -283,7 +283,7 @@ def test_what_is_no_record_is_one_sentence(tmp_path: Path, content: bytes, says:
 
 
 def test_a_missing_record_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"no record at .*nope.jsonl: `pytest -n auto --record .*nope.jsonl` makes one"):
+    with pytest.raises(RecordError, match=r"no record at .*nope.jsonl: `pytest -n auto --record=.*nope.jsonl` makes one"):
         read(tmp_path / "nope.jsonl")
     with pytest.raises(RecordError, match=r"can't be read"):
         read(tmp_path)

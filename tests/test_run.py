@@ -34,7 +34,8 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(*arguments: str, expect: int = 0) -> pytest.RunResult:
         record = pytester.path / "record.jsonl"
-        result = pytester.run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--record", record, *arguments, timeout=120)
+        command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--record={record}")
+        result = pytester.run(*command, *arguments, timeout=120)
         said = "\n".join(result.outlines + result.errlines)
         assert result.ret == expect, said
         assert "Traceback" not in said
@@ -71,9 +72,23 @@ def test_the_answers_do_not_depend_on_the_number_of_processes(suite: Any, pytest
         ("hangs", "hung", "no answer within 2 s"),
     ],
 )
-def test_a_framework_that_fails_costs_its_cells_and_no_others(suite: Any, pytester: pytest.Pytester, kind: str, status: str, words: str) -> None:
+def test_a_framework_that_fails_costs_its_cells_and_no_others(
+    suite: Any, pytester: pytest.Pytester, kind: str, status: str, words: str
+) -> None:
     result = suite(
-        *DUMMY, "--target", f"dummy:{kind}", "--target", "dummy:accel", *FEW, "--case", "placement/add/*", "-n", "2", "--deadline", "2", expect=1
+        *DUMMY,
+        "--target",
+        f"dummy:{kind}",
+        "--target",
+        "dummy:accel",
+        *FEW,
+        "--case",
+        "placement/add/*",
+        "-n",
+        "2",
+        "--deadline",
+        "2",
+        expect=1,
     )
     found = cells(pytester)
     assert found[(f"dummy:{kind}", "placement/matmul/device-device")] == status
@@ -132,7 +147,15 @@ def test_stopping_at_the_first_failure_leaves_an_incomplete_record(suite: Any, p
 
 def test_the_last_failed_are_asked_again(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    common = ["-o", f"cache_dir={pytester.path}/cache", "--record", str(pytester.path / "record.jsonl"), *DUMMY, "--target", "dummy:exits", *FEW]
+    common = [
+        "-o",
+        f"cache_dir={pytester.path}/cache",
+        f"--record={pytester.path / 'record.jsonl'}",
+        *DUMMY,
+        "--target",
+        "dummy:exits",
+        *FEW,
+    ]
     for extra, number in (((), NUMBER), (("--lf", "-n", "2"), 2)):
         result = pytester.run(sys.executable, "-m", "pytest", *common, "--case", "placement/add/device-device", *extra)
         assert result.ret == 1
@@ -147,9 +170,10 @@ BAD = [
     (("--target", "numpy:cpu@/no/such/python"), "no interpreter or command"),
     (("--target", "dummy:accel", "--case", "placement/nothing"), "no case matches"),
     (("--target", "dummy:accel", "--deadline", "0"), "--deadline wants"),
-    (("--target", "dummy:accel", "--record", "/proc/nowhere/record.jsonl"), "can't be written"),
+    (("--target", "dummy:accel", "--record=/proc/nowhere/record.jsonl"), "can't be written"),
     (("--adapter", "x=tests.nowhere:X", "--target", "x:cpu"), "named didn't start"),
     (("--adapter", "x", "--target", "x:cpu"), "is not NAME=module:Class"),
+    (("--target", "dummy:accel", "--record", "new.jsonl"), "write --record=PATH"),
 ]
 
 
@@ -161,8 +185,12 @@ def test_what_cannot_be_done_is_a_sentence_and_exit_status_2(suite: Any, argumen
     assert words.replace("[[]", "[").replace("[]]", "]") in said
 
 
+def pgrep(*arguments: str) -> list[str]:
+    return subprocess.run(["/usr/bin/env", "pgrep", *arguments], stdout=subprocess.PIPE, text=True).stdout.split()
+
+
 def start(record: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *DUMMY, "--record", str(record), *arguments]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *DUMMY, f"--record={record}", *arguments]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
 
@@ -189,7 +217,7 @@ def test_an_interrupted_run_keeps_what_it_had_and_leaves_no_process(tmp_path: Pa
     assert not kept.complete
     assert "interrupted" in kept.why
     assert kept.cells
-    left = subprocess.run(["pgrep", "-g", str(run.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
+    left = pgrep("-g", str(run.pid))
     assert not left
 
 
@@ -198,7 +226,7 @@ def test_a_crashed_xdist_worker_loses_no_cell(tmp_path: Path) -> None:
     run = start(record, "--target", "dummy:hangs", "--case", "placement/*", "-n", "2", "--deadline", "3")
     wait_for(record, 5)
     time.sleep(0.5)
-    children = subprocess.run(["pgrep", "-P", str(run.pid), "-f", "execnet|import sys;exec"], stdout=subprocess.PIPE, text=True).stdout.split()
+    children = pgrep("-P", str(run.pid), "-f", "execnet|import sys;exec")
     assert children, "no xdist worker to kill"
     os.kill(int(children[0]), signal.SIGKILL)
     said, _ = run.communicate(timeout=120)
@@ -223,11 +251,24 @@ def test_no_framework_is_imported_in_pytests_own_processes(tmp_path: Path) -> No
     probe.write_text(
         "import sys, json, os\n"
         "def pytest_unconfigure(config):\n"
-        f"    path = os.path.join({str(tmp_path)!r}, str(os.getpid()) + '.json')\n"
-        "    json.dump(sorted({'torch', 'jax', 'numpy', 'array_api_strict'} & set(sys.modules)), open(path, 'w'))\n"
+        "    found = sorted({'torch', 'jax', 'numpy', 'array_api_strict'} & set(sys.modules))\n"
+        f"    with open(os.path.join({str(tmp_path)!r}, str(os.getpid()) + '.json'), 'w') as file:\n"
+        "        json.dump(found, file)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "probe", "-n", "2", "--record", str(tmp_path / "r.jsonl"), "--case", "placement/add/*"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "probe",
+        "-n",
+        "2",
+        f"--record={tmp_path / 'r.jsonl'}",
+        "--case",
+        "placement/add/*",
+    ]
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
     assert done.returncode in (0, 1), done.stdout
     found = [json.loads(path.read_text()) for path in tmp_path.glob("*.json")]

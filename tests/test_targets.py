@@ -47,7 +47,7 @@ def test_names_tell_labels_and_commands_apart() -> None:
 
 
 def test_an_unknown_framework_says_which_there_are() -> None:
-    with pytest.raises(SelectorError, match="no framework 'trch'; there are .*torch"):
+    with pytest.raises(SelectorError, match=r"no framework 'trch'; there are .*torch"):
         plan([parse("trch:cpu")], adapters())
 
 

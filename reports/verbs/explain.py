@@ -138,7 +138,8 @@ def _targets(chosen: argparse.Namespace) -> list[Any]:
     """Return the targets that a selector means, from a record that has them, else by starting them."""
     from fnmatch import fnmatchcase
 
-    from adapters.pool import Pool, Settings
+    from adapters.lane import Settings
+    from adapters.pool import Pool
     from adapters.process import NotStarted
     from adapters.targets import adapters, parse, plan
     from reports.cells import Target

@@ -29,7 +29,8 @@ def run(chosen: argparse.Namespace) -> None:
     """Start the workers, wait for their hello, and list what they said."""
     import json
 
-    from adapters.pool import Pool, Settings
+    from adapters.lane import Settings
+    from adapters.pool import Pool
     from adapters.process import NotStarted
     from adapters.targets import Selector, adapters, parse, plan
     from reports.cells import Target

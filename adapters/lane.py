@@ -1,0 +1,161 @@
+"""One worker of the pool: what is asked of it, one question after the other, and its replacement when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.process import NotStarted, Process, WorkerFailed
+from adapters.targets import Spec
+
+#: Seconds that a worker may take for hello, and for one question, unless the user says otherwise.
+HELLO, DEADLINE = 120.0, 30.0
+#: Workers that fail to start again so many times in a row make the rest of their cells `unavailable`.
+_GIVE_UP = 3
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question for one target."""
+
+    target: str
+    case: str
+    program: dict[str, Any] = field(repr=False)
+    #: Ask in a process of its own.
+    fresh: bool = False
+    #: Name of an environment, in a worker of its own.
+    environment: str | None = None
+    #: The target's roles, for a worker in a changed environment: it may not find them itself.
+    roles: dict[str, Any] | None = field(default=None, repr=False)
+    #: Ask while nothing else of the run works.
+    alone: bool = False
+    times: int = 1
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return what a cell is known by."""
+        return self.target, self.case
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run may cost."""
+
+    jobs: int = 1
+    deadline: float = DEADLINE
+    hello: float = HELLO
+    #: Every question in a process of its own.
+    fresh: bool = False
+
+
+class Lane:
+    """One worker, replaced when it fails."""
+
+    def __init__(self, spec: Spec, settings: Settings, say: Say, warm: list[str] | None = None) -> None:
+        """Start the worker; with `warm` None it starts with its first question."""
+        self.spec = spec
+        self._settings = settings
+        self._warm = warm or []
+        self._say = say
+        self._process: Process | None = None
+        self._extra: Process | None = None
+        self._hello: dict[str, Any] | None = None
+        self._why = ""
+        self._failed = 0
+        self._closed = False
+        self._starting = threading.Thread(target=self._greet, daemon=True)
+        if warm is not None:
+            self._starting.start()
+
+    def _greet(self) -> None:
+        try:
+            self._process, self._hello = self._start(self._warm)
+        except NotStarted as error:
+            self._why = str(error)
+            self._say(f"  {self.spec.framework}: {self._why}")
+        else:
+            here = [kind for kind, facts in self._hello["devices"].items() if facts["available"]]
+            self._say(f"  {self.spec.framework} {self._hello['version']} is ready: {listed(here)}")
+
+    def _start(self, warm: list[str]) -> tuple[Process, dict[str, Any]]:
+        process = Process(self.spec)
+        self._extra = process  # so that closing ends a worker that is still starting
+        try:
+            return process, process.hello(warm, self._settings.hello)
+        except NotStarted:
+            process.kill()
+            raise
+        finally:
+            self._extra = None
+
+    def hello(self) -> tuple[dict[str, Any] | None, str]:
+        """Return what the worker said of itself, or None and why it said nothing; waits for it."""
+        self._starting.join()
+        return self._hello, self._why
+
+    def ask(self, request: Request, device: str) -> list[dict[str, Any]]:
+        """Return the replies to a question: observations, or a status and why; each with its seconds."""
+        replies = []
+        for _ in range(request.times):
+            started = time.monotonic()
+            reply = self._once(request, device)
+            replies.append({**reply, "seconds": round(time.monotonic() - started, 4)})
+        return replies
+
+    def _once(self, request: Request, device: str) -> dict[str, Any]:
+        if request.fresh:
+            with self._borrowed() as (process, why):
+                return self._answer(process, request, device)[0] if process else {"status": "unavailable", "why": why}
+        if self._process is None and self._failed < _GIVE_UP and not self._closed:
+            try:
+                self._process, _ = self._start([])
+                self._failed = 0
+            except NotStarted as error:
+                self._failed += 1
+                self._why = str(error)
+        if self._process is None:
+            return {"status": "unavailable", "why": self._why or "the worker didn't start again"}
+        reply, healthy = self._answer(self._process, request, device)
+        if not healthy:
+            self._process.kill()
+            self._process = None
+        return reply
+
+    @contextlib.contextmanager
+    def _borrowed(self) -> Iterator[tuple[Process | None, str]]:
+        try:
+            process, _ = self._start([])
+        except NotStarted as error:
+            yield None, str(error)
+            return
+        self._extra = process
+        try:
+            yield process, ""
+        finally:
+            self._extra = None
+            process.end()
+
+    def _answer(self, process: Process, request: Request, device: str) -> tuple[dict[str, Any], bool]:
+        try:
+            observation = process.run(device, request.program, request.roles, self._settings.deadline)
+        except WorkerFailed as failed:
+            return {"status": failed.status, "why": str(failed)}, False
+        return {"observation": observation}, not observation.get("poisoned")
+
+    def close(self) -> None:
+        """End the worker, also one that is busy or starting."""
+        self._closed = True
+        for process in (self._process, self._extra):
+            if process is not None:
+                process.kill()
+
+
+def listed(names: list[str]) -> str:
+    """Return names for a sentence, the first of many."""
+    return ", ".join(names if len(names) <= 8 else [*names[:8], f"… ({len(names)})"])

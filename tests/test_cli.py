@@ -1,0 +1,249 @@
+"""`python -m reports`, run as a user runs it: output, exit status, and one sentence for what can't be done."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from cases import catalogue
+from reports.verbs import VERBS
+from tests import sample
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = json.loads((ROOT / "reports" / "record.schema.json").read_text("utf-8"))
+CELL = Draft202012Validator({"$ref": "#/$defs/cell", "$defs": SCHEMA["$defs"]})
+
+
+def ask(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reports", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100", **environment},
+    )  # fmt: skip
+
+
+def said(*arguments: object, **environment: str) -> str:
+    """Return the output of what must work."""
+    done = ask(*arguments, **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample.record(tmp_path_factory.mktemp("cli") / "r.jsonl")
+
+
+@pytest.fixture(scope="module")
+def cut(record: Path) -> Path:
+    path = record.with_name("cut.jsonl")
+    path.write_text("".join(record.read_text("utf-8").splitlines(keepends=True)[:9]))
+    return path
+
+
+# --- help ------------------------------------------------------------------------------------------
+
+
+def test_help_lists_the_verbs_with_examples() -> None:
+    text = said("--help")
+    assert all(f"    {verb} " in text for verb in VERBS)
+    assert "examples:\n  python -m reports" in text
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples(verb: str) -> None:
+    text = said(verb, "--help")
+    assert f"examples:\n  python -m reports {verb}" in text
+
+
+def test_help_imports_neither_cases_nor_tables() -> None:
+    code = (
+        "import sys; sys.argv = ['reports', 'matrix', '--help']\nfrom reports.verbs import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = {'cases', 'adapters', 'tabulate', 'json', 'packaging', 'torch', 'jax', 'numpy'} & set(sys.modules)\n"
+        "sys.exit(repr(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- verbs -----------------------------------------------------------------------------------------
+
+
+def test_cases_lists_ids_and_questions_by_area() -> None:
+    text = said("cases")
+    for one in catalogue().values():
+        assert f"{one.id} " in text
+    assert said("cases", "placement/create/*").splitlines() == [
+        "placement (1): What happens when operands are on different devices?",
+        "  placement/create/device  Does a value made on the device hold what was written?",
+    ]
+
+
+def test_cases_takes_areas_and_globs_and_gives_json() -> None:
+    found = json.loads(said("cases", "*/host-accelerator", "--area", "placement", "--json"))
+    assert found
+    assert all(one["area"] == "placement" and one["id"].endswith("/host-accelerator") for one in found)
+    assert {"id", "question", "why", "answers", "control", "claims", "program"} <= found[0].keys()
+
+
+def test_explain_tells_question_answers_code_and_contracts() -> None:
+    text = said("explain", "placement/matmul/host-accelerator")
+    one = catalogue()["placement/matmul/host-accelerator"]
+    flat = " ".join(text.split())
+    assert one.question in flat
+    assert one.why in flat
+    for word, (kind, says) in one.answers.words.items():
+        assert word in text
+        assert f"{kind}: {says}" in flat
+    assert "control: placement/matmul/device-device" in text
+    assert "claims: D1.11" in text
+    assert "s1 = torch.full([256, 256], 2.0, dtype=torch.float32, device=host)" in text
+    assert "device=accelerator" in text
+    assert "s1 = xp.full(tuple([256, 256]), 2.0, dtype=xp.float32, device=host)" in text
+    assert "https://data-apis.org/" in text
+
+
+def test_explain_writes_devices_as_a_recorded_target_does(record: Path) -> None:
+    expression = sample.target("accel")["roles"]["accelerator"]["expression"]
+    case = "moving/equality/host-accelerator"
+    arguments = ("explain", case, "--record", record, "--target", "dummy:accel", "--adapter", "dummy=tests.dummy:Dummy")
+    text = said(*arguments)
+    assert "dummy:accel, dummy 1.0" in text
+    assert expression in text
+    assert "torch" not in text
+    script = said(*arguments, "--script")
+    assert script.startswith(f"# {case} on dummy:accel (dummy 1.0)\n# ")
+    compile(script, "script", "exec")
+
+
+def test_show_gives_cells_that_fit_the_schema(record: Path) -> None:
+    cells = json.loads(said("show", record, "--json"))
+    assert len(cells) == len(sample.KINDS) * len(sample.CASES)
+    for cell in cells:
+        assert {"target", "case", "status", "answer", "facets", "evidence", "verdict"} <= cell.keys()
+        CELL.validate({"type": "cell", **cell} | ({"observation": {"steps": {}}} if cell["status"] == "answered" else {}))
+
+
+def test_show_takes_globs(record: Path) -> None:
+    cells = json.loads(said("show", record, "--json", "--target", "*:no-*", "--case", "moving/equality/*"))
+    assert [(cell["target"], cell["case"]) for cell in cells] == [
+        ("dummy:no-peer", "moving/equality/host-accelerator"), ("dummy:no-peer", "moving/equality/accelerator-peer"),
+    ]  # fmt: skip
+    text = said("show", record, "--target", "*:no-*", "--case", "moving/equality/accelerator-peer")
+    assert text.splitlines()[1].split(maxsplit=4) == [
+        "dummy:no-peer", "moving/equality/accelerator-peer", "not-applicable", "simulated", "dummy:no-peer has no peer",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "sign"), [("terminal", "✓ works"), ("markdown", "| ✓ works"), ("html", "<!doctype html>"), ("json", '"rows"')]
+)
+def test_matrix_has_four_formats_on_standard_output_and_in_files(record: Path, tmp_path: Path, form: str, sign: str) -> None:
+    text = said("matrix", record, "--format", form)
+    assert sign in text
+    path = tmp_path / "new" / "out"
+    assert said("matrix", record, "--format", form, "--output", path) == f"{path}\n"
+    written = path.read_text("utf-8")
+    assert written == text or form == "html"  # the page says when it was made
+
+
+def test_matrix_chooses_and_merges(record: Path, tmp_path: Path) -> None:
+    other = sample.record(tmp_path / "other.jsonl", version="2.0")
+    found = json.loads(said("matrix", record, other, "--format", "json", "--target", "dummy:accel", "--case", "moving/*"))
+    assert [column["key"] for column in found["columns"]] == ["dummy:accel (1.0)", "dummy:accel (2.0)"]
+    assert {row["area"] for row in found["rows"]} == {"moving"}
+    assert found["rows"][0]["cells"].keys() == {"dummy:accel (1.0)", "dummy:accel (2.0)"}
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_matrix_keeps_to_a_width(record: Path, width: int) -> None:
+    for arguments in (("--width", width), ("--width", width, "--compact", "--deviations-first")):
+        assert max(map(len, said("matrix", record, *arguments).splitlines())) <= width
+    assert max(map(len, said("matrix", record, COLUMNS=str(width)).splitlines())) <= width
+
+
+def test_a_locale_without_the_marks_gets_others(record: Path) -> None:
+    done = ask("matrix", record, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "+ works" in done.stdout
+    assert ask("explain", "placement/add/host-accelerator", PYTHONIOENCODING="ascii").returncode == 0
+
+
+def test_an_incomplete_record_is_shown_and_said(cut: Path) -> None:
+    for verb in ("show", "matrix"):
+        done = ask(verb, cut)
+        assert done.returncode == 0
+        assert done.stderr == (
+            "cut.jsonl is incomplete, 13 cells are missing: it has no footer, the run that wrote it was ended from outside\n"
+        )
+
+
+def test_targets_says_what_is_here_and_what_is_not() -> None:
+    arguments = ("targets", "dummy:*", "dummy:nothing", "--adapter", "dummy=tests.dummy:Dummy")
+    text = said(*arguments)
+    here, missing = text.split("\nnot here\n")
+    assert "dummy:accel " in here
+    assert "dummy:nothing  no device 'nothing' in dummy; there are " in missing
+    found = {target["target"]: target for target in json.loads(said(*arguments, "--json"))}
+    assert found["dummy:accel"]["available"]
+    assert not found["dummy:nothing"]["available"]
+
+
+# --- what can't be done ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "the following arguments are required: VERB; see python -m reports --help"),
+        (("nonsense",), "invalid choice: 'nonsense'"),
+        (("cases", "placemnt/create/device"), "no case matches 'placemnt/create/device'; did you mean placement/create/device"),
+        (("cases", "zzz*"), "no case matches 'zzz*'; a glob such as 'placement/*' is understood"),
+        (("cases", "--area", "place"), "no area matches 'place'; did you mean placement?"),
+        (("explain",), "the following arguments are required: CASE"),
+        (("explain", "nope"), "no case matches 'nope'"),
+        (("explain", "placement/*", "--script", "--target", "torch:cpu", "--record", "RECORD"), "RECORD has no target torch:cpu"),
+        (("explain", "placement/*", "--script", "--target", "dummy:accel", "--record", "RECORD"), "--script wants one case"),
+        (("explain", "placement/create/device", "--target", "torch"), "is not [label=]framework:device"),
+        (("show",), "the following arguments are required: RECORD"),
+        (("show", "nope.jsonl"), "no record at nope.jsonl: `pytest -n auto --record=nope.jsonl` makes one"),
+        (("show", "README.md"), "README.md is no record of this suite"),
+        (("show", "RECORD", "--target", "dummy:acel"), "no target matches 'dummy:acel'; did you mean dummy:accel"),
+        (("show", "RECORD", "--case", "time/*"), "no case matches 'time/*'"),
+        (("matrix",), "the following arguments are required: RECORD"),
+        (("matrix", "RECORD", "nope.jsonl"), "no record at nope.jsonl"),
+        (("matrix", "RECORD", "--format", "pdf"), "invalid choice: 'pdf'"),
+        (("matrix", "RECORD", "--width", "12"), "'12' is no width; give a number of columns from 40 on"),
+        (("matrix", "RECORD", "--output", "README.md/x"), "README.md/x can't be written"),
+        (("targets", "nonsense:*"), "no framework 'nonsense'; there are "),
+        (("targets", "a=b=c"), "is not [label=]framework:device"),
+        (("targets", "torch:cpu@/no/python"), "no interpreter or command '/no/python' here"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_and_status_2(record: Path, arguments: tuple[str, ...], says: str) -> None:
+    done = ask(*(str(record) if a == "RECORD" else a for a in arguments))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert says.replace("RECORD ", f"{record} ") in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("python -m reports")
+
+
+def test_a_closed_pipe_ends_it_quietly(record: Path) -> None:
+    for arguments in (["cases"], ["matrix", str(record), "--format", "html"], ["explain", "*"], ["show", str(record), "--json"]):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "reports", *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
+        process.stderr.close()

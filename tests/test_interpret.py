@@ -1,0 +1,375 @@
+"""The interpreter: one fact for each step, nothing read unasked, no program changes the next. Asked of the dummy."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from adapters.base import HostBuffer, NotModelled, positions
+from adapters.interpret import clean, plain, run
+from cases.lab import Lab, Numbers, Program, Symbol
+from tests.dummy import Dummy
+
+Trace = Callable[[Lab], dict[str, Symbol]]
+
+
+def dummy(kind: str = "accel") -> Dummy:
+    """Return a fresh dummy of a kind."""
+    return Dummy(kind, Dummy.kinds()[kind])
+
+
+def traced(trace: Trace) -> Program:
+    """Trace a program as a case is traced."""
+    lab = Lab()
+    return lab.program(trace(lab))
+
+
+def observed(trace: Trace, kind: str | Dummy = "accel") -> dict[str, Any]:
+    """Run a program over the wire's JSON and return the facts at its marks, and the drain's."""
+    program = traced(trace)
+    adapter = kind if isinstance(kind, Dummy) else dummy(kind)
+    observation = json.loads(json.dumps(run(adapter, json.loads(json.dumps(program.wire())))))
+    facts = {mark: observation["steps"].get(step) for mark, step in program.marks.items()}
+    return {**facts, "drain": observation.get("drain"), "poisoned": observation.get("poisoned", False), "steps": observation["steps"]}
+
+
+def mixed(lab: Lab) -> dict[str, Symbol]:
+    """Add a host vector to an accelerator's."""
+    x, y = lab.tensor([2.0, 3.0], lab.host), lab.tensor([5.0, 7.0], lab.accelerator)
+    result = lab.attempt.add(x, y)
+    return {"result": result, "value": lab.observe(result, [7.0, 10.0]), "x": x}
+
+
+# --- facts ---------------------------------------------------------------------------------------
+
+
+def test_a_result_is_described_without_its_elements() -> None:
+    facts = observed(lambda lab: {"result": lab.attempt.full([2, 3], 2.5, {"dtype": "float32"}, lab.accelerator)})
+    assert facts["result"] == {
+        "value": {"kind": "tensor", "device": "dev:0", "role": "accelerator", "dtype": "float32", "shape": [2, 3], "memory": "device"}
+    }
+
+
+def test_describing_does_not_wait_and_reading_does() -> None:
+    adapter = dummy()
+
+    def queued(lab: Lab) -> dict[str, Symbol]:
+        x = lab.full([512, 512], 2.0, lab.accelerator)
+        return {"result": lab.attempt.matmul(x, x)}
+
+    program = traced(queued)
+    with adapter.around():
+        before = adapter.clock()
+        x = adapter.full([512, 512], 2.0, adapter.dtype("float32"), adapter.device("accelerator"))
+        adapter.describe(adapter.matmul(x, x))
+        described = adapter.clock()
+        adapter.read(adapter.matmul(x, x))
+        read = adapter.clock()
+    assert described - before < 1e-4 < 0.1 < read - described
+    assert "drain" not in run(adapter, program.wire())
+
+
+def test_small_values_are_read_whole_and_large_ones_at_spread_positions() -> None:
+    facts = observed(
+        lambda lab: {
+            "small": lab.observe(lab.ramp((3,), lab.device)),
+            "large": lab.observe(lab.ramp((256, 256), lab.device)),
+        }
+    )
+    assert facts["small"]["value"]["elements"] == [2.0, 3.0, 4.0]
+    large = facts["large"]["value"]
+    assert large["at"] == positions(65536)
+    assert large["elements"] == [2.0 + i for i in large["at"]]
+    assert {0, 65535} < set(large["at"])
+    assert len(large["at"]) == 16
+
+
+def test_an_error_says_type_module_bases_and_text() -> None:
+    error = observed(mixed)["result"]["error"]
+    assert error["type"] == "DeviceError"
+    assert (error["module"], error["bases"]) == ("tests.fake", [])
+    assert error["text"] == "add: operands are on host and on dev:0; move one of them first"
+
+
+def test_what_depends_on_a_refused_step_is_skipped_and_says_for_which() -> None:
+    program = traced(mixed)
+    facts = run(dummy(), program.wire())["steps"]
+    assert facts[program.marks["value"]] == {"skipped": program.marks["result"]}
+
+
+def test_a_step_that_is_no_attempt_ends_the_program() -> None:
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        x = lab.do.add(lab.tensor([2.0, 3.0], lab.host), lab.tensor([2.0, 3.0], lab.accelerator))
+        return {"x": x, "after": lab.attempt.sum(lab.tensor([2.0], lab.host))}
+
+    facts = observed(trace)
+    assert "error" in facts["x"]
+    assert facts["after"] is None
+
+
+def test_the_probes_run_after_a_refusal_and_not_otherwise() -> None:
+    program = traced(mixed)
+    for kind, ran in (("accel", True), ("moves-to-last", False)):
+        facts = run(dummy(kind), program.wire())["steps"]
+        assert {step in facts for step in [*program.operands, program.healthy]} == {ran}, kind
+
+
+def test_an_operation_that_the_framework_lacks_ends_the_program_as_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Dummy, "add")
+    assert observed(mixed)["result"] == {"not_offered": "dummy offers no add"}
+    assert observed(mixed)["value"] is None
+
+
+def test_no_method_of_the_adapter_itself_can_be_asked_as_an_operation() -> None:
+    facts = run(dummy(), {"steps": [{"id": "s1", "op": "reset", "attempt": True}]})["steps"]
+    assert facts == {"s1": {"not_offered": "dummy offers no reset"}}
+
+
+def test_a_dtype_that_the_framework_lacks_is_not_offered() -> None:
+    facts = observed(lambda lab: {"result": lab.attempt.zeros([2], {"dtype": "float3"}, lab.host)})
+    assert facts["result"] == {"not_offered": "dummy has no dtype float3"}
+
+
+def test_a_value_that_a_simulation_does_not_hold_is_described_and_not_readable() -> None:
+    facts = observed(lambda lab: {"value": lab.observe(lab.tensor([2.0], lab.device), [2.0])}, "data-less")["value"]["value"]
+    assert (facts["readable"], facts["why"], facts["dtype"]) == (False, "data-less devices hold no values", "float32")
+
+
+def test_a_simulations_own_failure_is_not_shown_as_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dummy, "reinterpret", lambda *_: NotModelled("the build can't"))
+    assert observed(mixed)["result"] == {"not_modelled": "the build can't"}
+
+
+def test_warnings_are_facts_of_their_step_each_text_once() -> None:
+    facts = observed(lambda lab: {"result": lab.attempt.zeros([2], {"dtype": "float64"}, lab.accelerator)}, "accel")
+    assert "warnings" not in facts["result"]
+
+    def wide(lab: Lab) -> dict[str, Symbol]:
+        return {"result": lab.attempt.tensor({"data": [2.0]}, {"dtype": "float64"}, lab.accelerator)}
+
+    warned = observed(wide, "narrows-with-warning-uploading")["result"]
+    assert warned["warnings"] == [{"category": "UserWarning", "text": "float64 is not available on dev:0: float32 is used"}]
+    assert warned["value"]["dtype"] == "float32"
+
+
+def test_a_late_error_is_drained_so_that_the_next_program_is_not_blamed() -> None:
+    def lazy(lab: Lab) -> dict[str, Symbol]:
+        x = lab.tensor([2.0, 3.0], lab.accelerator)
+        return {"result": lab.attempt.add(x, x)}
+
+    adapter = dummy("fails-late-computing")
+    facts = observed(lazy, adapter)
+    assert "value" in facts["result"]
+    assert facts["drain"]["error"]["text"] == "add failed on dev:0"
+    clean_program = observed(lambda lab: {"result": lab.attempt.full([2], 2.0, {"dtype": "float32"}, lab.accelerator)}, adapter)
+    assert clean_program["drain"] is None
+
+
+def test_a_late_error_surfaces_where_the_program_looks_and_is_not_said_twice() -> None:
+    facts = observed(mixed, "checks-late")
+    assert "value" in facts["result"]
+    assert facts["value"]["error"]["type"] == "DeviceError"
+    assert facts["drain"] is None
+
+
+def test_a_lost_device_is_said_to_be_poisoned() -> None:
+    def twice(lab: Lab) -> dict[str, Symbol]:
+        x = lab.full([2, 2], 2.0, lab.accelerator)
+        lab.attempt.matmul(x, x)
+        return {"result": lab.attempt.add(x, x)}
+
+    assert observed(twice, "accel")["poisoned"] is False
+    assert observed(twice, "poisons-device")["poisoned"] is True
+
+
+# --- constructs ----------------------------------------------------------------------------------
+
+
+def test_a_scope_holds_for_its_body_alone() -> None:
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        with lab.scope("default-device", lab.accelerator):
+            inside = lab.attempt.zeros_uncommitted([2])
+        return {"inside": inside, "outside": lab.attempt.zeros_uncommitted([2])}
+
+    facts = observed(trace)
+    assert (facts["inside"]["value"]["role"], facts["outside"]["value"]["role"]) == ("accelerator", "host")
+
+
+def test_a_scope_that_the_framework_lacks_is_not_offered() -> None:
+    facts = run(dummy(), {"steps": [{"id": "s1", "scope": "moonlight", "args": [], "body": []}]})["steps"]
+    assert facts == {"s1": {"not_offered": "dummy has no moonlight scope"}}
+
+
+def test_what_is_not_offered_inside_a_scope_ends_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Dummy, "zeros_uncommitted")
+
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        with lab.scope("inference"):
+            inside = lab.attempt.zeros_uncommitted([2])
+        return {"inside": inside, "after": lab.attempt.tensor({"data": [2.0]}, {"dtype": "float32"}, lab.host)}
+
+    facts = observed(trace)
+    assert facts["inside"] == {"not_offered": "dummy offers no zeros_uncommitted"}
+    assert facts["after"] is None
+
+
+def test_identity_tells_object_storage_and_neither_apart() -> None:
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        x = lab.tensor([2.0, 3.0], lab.device)
+        return {
+            "object": lab.do.same(x, lab.do.to(x, lab.device)),
+            "storage": lab.do.same(x, lab.do.tail(x, 1)),
+            "copy": lab.do.same(x, lab.do.to_copy(x, lab.device)),
+        }
+
+    facts = observed(trace)
+    assert facts["object"]["value"] == {"kind": "identity", "object": True, "storage": True}
+    assert facts["storage"]["value"] == {"kind": "identity", "object": False, "storage": True}
+    assert facts["copy"]["value"] == {"kind": "identity", "object": False, "storage": False}
+
+
+def test_devices_are_compared_both_ways_and_each_name_is_a_handle_of_its_own() -> None:
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        return {"result": lab.attempt.compare(lab.do.name(lab.device), lab.do.name(lab.device))}
+
+    for kind, found in (
+        ("accel", (True, True, True)),
+        ("devices-compare-handles", (False, False, True)),
+        ("devices-compare-one-way", (True, False, True)),
+        ("devices-hash-handles", (True, True, False)),
+    ):
+        facts = observed(trace, kind)["result"]["value"]
+        assert (facts["equal"], facts["mirrored"], facts["hash"]) == found, kind
+
+
+def test_a_dropped_value_is_forgotten_and_nothing_else() -> None:
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        x = lab.tensor([2.0, 3.0], lab.device)
+        y = lab.do.to(x, lab.device)
+        lab.do.drop(y)
+        return {"value": lab.observe(x, [2.0, 3.0])}
+
+    assert observed(trace)["value"]["value"]["elements"] == [2.0, 3.0]
+
+
+@pytest.mark.parametrize(("kind", "seen"), [("accel", 2.0), ("aliases-host-memory", 9.0)])
+def test_host_memory_is_written_behind_the_frameworks_back(kind: str, seen: float) -> None:
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        buffer = lab.do.buffer({"data": [2.0, 3.0]}, "misaligned")
+        x = lab.do.from_buffer(buffer, lab.device)
+        lab.do.write_buffer(buffer, 9.0)
+        return {"value": lab.observe(x)}
+
+    assert observed(trace, kind)["value"]["value"]["elements"][0] == seen
+
+
+@pytest.mark.parametrize(("alignment", "rest"), [("aligned", 0), ("misaligned", 4)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint64", "complex128"])
+def test_host_memory_stands_where_it_was_asked_for(alignment: str, rest: int, dtype: str) -> None:
+    import ctypes
+
+    memory = HostBuffer([2, 3], alignment, dtype).memory
+    assert ctypes.addressof(ctypes.c_char.from_buffer(memory)) % 64 == rest
+
+
+@pytest.mark.parametrize(("kind", "early"), [("accel", True), ("blocks", False)])
+def test_a_timed_loop_returns_its_raw_times_and_what_it_computed(kind: str, early: bool) -> None:
+    ask = {
+        "op": "matmul", "device": Lab.device, "dtype": {"dtype": "float32"}, "chain": 20, "rounds": 3, "end": "barrier",
+        "at_most": 0.5, "at_least": 0.8, "weight": 5,
+    }  # fmt: skip
+    times = observed(lambda lab: {"result": lab.attempt.time(**ask)}, kind)["result"]["value"]
+    assert len(times["rounds"]) == 4
+    assert all((r["returned"] <= 0.5 * r["synchronised"]) == early for r in times["rounds"])
+    assert times["value"] == 3.0 * 2**20
+
+
+def test_what_computes_nothing_cannot_be_timed() -> None:
+    facts = observed(lambda lab: {"result": lab.attempt.time(op="matmul", device=Lab.device)}, "data-less")
+    assert facts["result"] == {"not_modelled": "no work is done, so none can be timed"}
+
+
+# --- no program changes the next -----------------------------------------------------------------
+
+
+def leak(lab: Lab) -> dict[str, Symbol]:
+    """Do what makes the leaking kinds leak."""
+    x = lab.full([2, 2], 2.0, lab.accelerator)
+    with lab.scope("default-device", lab.accelerator):
+        return {"result": lab.attempt.matmul(x, x)}
+
+
+def where_zeros_land(lab: Lab) -> dict[str, Symbol]:
+    """Ask what a leaked default would change."""
+    return {"result": lab.attempt.zeros_uncommitted([2])}
+
+
+def test_a_leaked_default_device_does_not_change_the_next_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter = dummy("leaks-default-device")
+    observed(leak, adapter)
+    assert observed(where_zeros_land, adapter)["result"]["value"]["role"] == "host"
+    monkeypatch.setattr(Dummy, "reset", lambda _: None)
+    observed(leak, adapter)
+    assert observed(where_zeros_land, adapter)["result"]["value"]["role"] == "accelerator", "without the reset it would"
+
+
+def test_a_changed_environment_does_not_reach_the_next_program() -> None:
+    before = dict(os.environ)
+    adapter = dummy("leaks-environment")
+    with adapter.around():
+        x = adapter.full([2, 2], 2.0, adapter.dtype("float32"), adapter.device("host"))
+        adapter.matmul(x, x)
+        assert os.environ.pop("DUMMY_VISIBLE") == "nothing"
+    observed(leak, adapter)
+    assert dict(os.environ) == before
+
+
+def test_a_program_that_fails_in_the_interpreter_still_puts_everything_back() -> None:
+    adapter = dummy("leaks-default-device")
+    bad = {"steps": [*traced(leak).wire()["steps"], {"op": "barrier"}]}
+    with pytest.raises(KeyError):
+        run(adapter, bad)
+    assert observed(where_zeros_land, adapter)["result"]["value"]["role"] == "host"
+
+
+def test_kinds_do_not_change_one_another() -> None:
+    healthy = observed(mixed)["result"]
+    for kind in ("moves-to-last", "checks-late", "refuses-everything"):
+        observed(mixed, kind)
+        assert observed(mixed)["result"] == healthy
+
+
+# --- what goes over the wire ---------------------------------------------------------------------
+
+
+def test_numbers_become_plain_json() -> None:
+    assert [plain(v) for v in (True, 3, 2.5, 2 + 3j, float("inf"), -float("inf"))] == [True, 3, 2.5, [2.0, 3.0], "inf", "-inf"]
+    assert plain(float("nan")) == "nan"
+    assert plain(2**63 + 5) == 2**63 + 5
+
+
+def test_any_text_becomes_one_that_every_json_reader_takes() -> None:
+    assert clean("lone \udc80 surrogate") == "lone \\udc80 surrogate"
+    assert len(clean("x" * 10_000)) < 2100
+
+
+def test_complex_and_infinite_values_reach_the_framework() -> None:
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        z = lab.do.tensor({"data": [2.0, 3.0], "imag": [5.0, -7.0]}, {"dtype": "complex64"}, lab.host)
+        return {"complex": lab.observe(z), "infinite": lab.observe(lab.do.tensor({"data": ["inf", 2.0]}, {"dtype": "float32"}, lab.host))}
+
+    facts = observed(trace)
+    assert facts["complex"]["value"]["elements"] == [[2.0, 5.0], [3.0, -7.0]]
+    assert facts["infinite"]["value"]["elements"] == ["inf", 2.0]
+
+
+def test_numbers_expected_by_position_are_those_that_are_read() -> None:
+    program = traced(lambda lab: {"value": lab.observe(lab.ramp((256, 256), lab.device), Numbers(65536, lambda i: 2.0 + i))})
+    facts = run(dummy(), program.wire())["steps"][program.marks["value"]]["value"]
+    expected = program.expected[program.marks["value"]]
+    assert isinstance(expected, Numbers)
+    assert facts["elements"] == [expected.at(i) for i in facts["at"]]

@@ -1,0 +1,168 @@
+"""Judging: from a worker's reply to a cell, with observations written by hand or made by the dummy."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from adapters.interpret import run
+from cases import Case, catalogue
+from cases.contract import Contract, Entry
+from cases.judge import applicable, evidence, judge
+from tests.dummy import Dummy
+from tests.test_reading import ERROR, case_of, tensor
+
+
+def target(kind: str = "accel", **changes: Any) -> dict[str, Any]:
+    """Return what a dummy's worker says of itself."""
+    return {
+        "target": f"dummy:{kind}", "framework": "dummy", "device": kind, "version": "1.0", "environment": {},
+        "roles": Dummy.kinds()[kind], "operations": ["tensor", "add"], "dtypes": ["float32"], "environments": ["no-accelerator"],
+        **changes,
+    }  # fmt: skip
+
+
+def asked(case: Case, kind: str = "accel") -> dict[str, Any]:
+    """Return the cell of a case on a kind of the dummy."""
+    observation = json.loads(json.dumps(run(Dummy(kind, Dummy.kinds()[kind]), case.program.wire())))
+    return judge(case, target(kind), {"observation": observation})
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, None),
+        ({"roles": {"host": {}}}, ("not-applicable", "dummy:accel has no accelerator")),
+        ({"operations": ["tensor"]}, ("not-offered", "dummy offers no add")),
+        ({"dtypes": []}, ("not-offered", "dummy has no dtype float32")),
+    ],
+)
+def test_what_a_target_lacks_is_known_without_asking(changes: dict[str, Any], found: tuple[str, str] | None) -> None:
+    assert applicable(case_of(), target(**changes)) == found
+
+
+def test_an_environment_that_a_framework_has_no_switch_for_is_not_offered() -> None:
+    assert applicable(case_of(environment="wide-dtypes"), target()) == ("not-offered", "dummy has no switch for wide-dtypes")
+    assert applicable(case_of(environment="no-accelerator"), target()) is None
+
+
+def test_evidence_is_that_of_the_weakest_role_in_use() -> None:
+    roles = {role: {"name": role, "evidence": how} for role, how in (("host", "measured"), ("accelerator", "simulated"))}
+    alone = case_of(lambda lab: {"result": lab.attempt.sum(lab.tensor([2.0], lab.host))})
+    assert evidence(alone, target(roles=roles)) == "measured"
+    assert evidence(case_of(), target(roles=roles)) == "simulated"
+    device = case_of(lambda lab: {"result": lab.attempt.sum(lab.tensor([2.0], lab.device))})
+    assert evidence(device, target(roles=roles)) == "simulated"
+    assert evidence(device, target(roles={"host": roles["host"]})) == "measured"
+
+
+@pytest.mark.parametrize("status", ["crashed", "hung", "unavailable", "not-run"])
+def test_a_reply_without_observation_keeps_its_status_and_reason_and_never_an_answer(status: str) -> None:
+    cell = judge(case_of(), target(), {"status": status, "why": "so it was"})
+    assert (cell["status"], cell["why"], cell["answer"], cell["class"]) == (status, "so it was", None, None)
+    assert (cell["verdict"] is not None) == (status in ("crashed", "hung")), "only behaviour has a verdict"
+
+
+def test_a_refused_setup_is_inconclusive_and_says_what_was_refused() -> None:
+    cell = asked(case_of(), "refuses-uploading")
+    assert (cell["status"], cell["answer"], cell["verdict"]) == ("inconclusive", None, None)
+    assert cell["why"] == "the tensor that the question needs was refused: RefusedError: tensor is not implemented on host"
+
+
+def test_the_facets_of_a_refusal() -> None:
+    facets = asked(case_of())["facets"]
+    assert facets == {
+        "error.type": "DeviceError", "error.surfaces": "at the call", "error.names": "all devices", "error.operation": True,
+        "operands": "intact", "device works": True,
+    }  # fmt: skip
+
+
+def test_a_late_refusal_surfaces_later() -> None:
+    cell = asked(case_of(), "checks-late")
+    assert (cell["answer"], cell["facets"]["error.surfaces"]) == ("raises-late", "later")
+
+
+def test_an_error_that_names_nothing_is_seen_to_name_nothing() -> None:
+    case = case_of()
+    for text, names, operation in (
+        ("can't do that", "no device", False),
+        ("expected dev:0", "some devices", False),
+        ("wrapper_add__add: host and DEV:0", "all devices", True),
+        ("add on dev:01 and ghost", "no device", True),
+    ):
+        steps = {case.program.marks["result"]: {"error": {**ERROR["error"], "text": text}}}
+        facets = judge(case, target(), {"observation": {"steps": steps}})["facets"]
+        assert (facets["error.names"], facets["error.operation"]) == (names, operation), text
+
+
+def test_damaged_operands_and_a_broken_device_are_facets() -> None:
+    case = case_of()
+    left, right = case.program.operands
+    steps = {
+        case.program.marks["result"]: ERROR, left: tensor("host", "host", elements=[2.0, 3.0]), right: tensor(elements=[0.0, 0.0]),
+        str(case.program.healthy): ERROR,
+    }  # fmt: skip
+    facets = judge(case, target(), {"observation": {"steps": steps}})["facets"]
+    assert (facets["operands"], facets["device works"]) == ("damaged", False)
+    steps[right] = ERROR
+    assert judge(case, target(), {"observation": {"steps": steps}})["facets"]["operands"] == "unknown"
+
+
+def test_the_facets_of_a_result() -> None:
+    facets = asked(case_of(), "moves-to-last")["facets"]
+    assert facets == {"result.device": "accelerator", "result.dtype": "float32", "value": "right"}
+
+
+def test_a_value_that_is_nearly_right_is_a_facet_and_a_value_that_is_not_there_too() -> None:
+    case = case_of()
+    marks = case.program.marks
+    for elements, found in (([7.0, 10.0], "right"), ([7.05, 10.0], "right in reduced precision"), ([8.0, 10.0], "wrong")):
+        steps = {marks["result"]: tensor(), marks["value"]: tensor(elements=elements), marks["again"]: tensor(elements=elements)}
+        assert judge(case, target(), {"observation": {"steps": steps}})["facets"]["value"] == found
+    steps = {marks["result"]: tensor(), marks["value"]: tensor(readable=False), marks["again"]: tensor(readable=False)}
+    assert judge(case, target(), {"observation": {"steps": steps}})["facets"]["value"] == "not observable"
+
+
+def test_warnings_at_any_mark_are_a_facet() -> None:
+    case = case_of()
+    steps = {case.program.marks["result"]: {**tensor(), "warnings": [{"category": "UserWarning", "text": "slow"}]}}
+    assert judge(case, target(), {"observation": {"steps": steps}})["facets"]["warnings"] == ["UserWarning"]
+
+
+def test_what_a_simulation_without_values_cannot_decide_is_not_modelled() -> None:
+    case = catalogue()["placement/array-equal/device-device"]
+    cell = asked(case, "data-less")
+    assert (cell["status"], cell["answer"]) == ("not-modelled", None)
+
+
+def test_an_answer_is_held_against_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    def entry(answers: tuple[str, ...], strength: str = "guaranteed", kinds: tuple[str, ...] = ("*",), versions: str = "") -> Entry:
+        return Entry(("placement/*",), kinds, answers, strength, "https://a", "so it is", SpecifierSet(versions))
+
+    def verdict(*promises: Entry, deviations: tuple[Entry, ...] = (), status: str | None = None) -> tuple[str, str | None]:
+        mine = {"dummy": Contract("dummy", promises, deviations)}
+        monkeypatch.setattr("cases.judge.contract_for", lambda name: mine.get(name, Contract(name, (), ())))
+        cell = judge(case_of(), target(), {"status": status, "why": ""}) if status else asked(case_of())
+        return cell["verdict"], cell.get("stale")
+
+    works, raises = entry(("moves-to-host",)), entry(("raises",))
+    assert verdict() == ("unpinned", None)
+    assert verdict(raises) == ("conforms", None)
+    assert verdict(works) == ("deviates", None)
+    assert verdict(entry((), "undocumented")) == ("unpinned", None)
+    assert verdict(entry((), "undocumented"), status="crashed") == ("deviates", None)
+    assert verdict(entry(("raises",), kinds=("other-*",)), works) == ("deviates", None)
+    assert verdict(entry(("raises",), versions=">=2"), works) == ("deviates", None)
+    assert verdict(works, deviations=(raises,)) == ("known-deviation", None)
+    assert verdict(raises, deviations=(entry(("garbage",)),)) == ("conforms", "known deviation is gone: so it is (https://a)")
+    assert verdict(works, deviations=(entry(("crashed",)),), status="crashed") == ("known-deviation", None)
+
+
+def test_the_norm_is_a_contract_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    norm = Contract("norm", (Entry(("placement/*",), ("*",), ("raises",), "recommended", "https://a", "it raises", SpecifierSet()),), ())
+    monkeypatch.setattr("cases.judge.contract_for", lambda name: norm if name == "norm" else Contract(name, (), ()))
+    assert [asked(case_of(), kind)["norm"] for kind in ("accel", "moves-to-last")] == ["conforms", "deviates"]
+    assert {asked(case_of(), kind)["verdict"] for kind in ("accel", "moves-to-last")} == {"unpinned"}
