@@ -13,47 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from adapters.known import as_expression, bound, folded, known, literal, parse
 from adapters.source import Class, Module, UnclearError
 
 #: Stands in generated code where a context manager's method yields.
 YIELD = "__yield__"
-#: Without side effects and without the framework; everything else stays as it is written.
-_PURE: dict[str, Any] = {
-    f.__name__: f
-    for f in (abs, all, any, bool, dict, enumerate, float, getattr, int, isinstance, len, list, max, min, next, range, repr, set, sorted,
-              str, sum, tuple, zip)
-}  # fmt: skip
 #: Exceptions by which an adapter itself says that there is nothing to ask.
 _WORDS = ("NotOffered", "NotModelled")
 
 
 class RefusedError(Exception):
     """The adapter refuses by itself; `args` are NotOffered or NotModelled, and why."""
-
-
-def parse(text: str) -> ast.expr:
-    """Return an expression's tree."""
-    return ast.parse(text, mode="eval").body
-
-
-def known(node: ast.expr) -> Any:
-    """Return the value of an expression that needs nothing but pure Python. Raises UnclearError."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id not in _PURE and part.id not in _bound(node):
-            raise UnclearError(part.id)
-        if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
-            raise UnclearError("no plain expression")
-    tree = ast.fix_missing_locations(ast.Expression(node))
-    try:
-        return eval(compile(tree, "<adapter>", "eval"), {"__builtins__": _PURE})  # noqa: S307  names are checked above
-    except Exception as error:
-        raise UnclearError(str(error)) from error
-
-
-def _bound(node: ast.AST) -> set[str]:
-    """Return the names that comprehensions and lambdas inside bind themselves."""
-    names = {n.id for c in ast.walk(node) if isinstance(c, ast.comprehension) for n in ast.walk(c.target) if isinstance(n, ast.Name)}
-    return names | {a.arg for f in ast.walk(node) if isinstance(f, ast.Lambda) for a in f.args.args}
 
 
 @dataclass
@@ -86,7 +56,7 @@ class Inliner:
 
     def value(self, home: Module, owner: ast.ClassDef, node: ast.expr, given: Mapping[str, Any]) -> Any:
         """Return the value of an expression in a method for given arguments. Raises UnclearError."""
-        env = {name: _literal(item) for name, item in given.items()}
+        env = {name: literal(item) for name, item in given.items()}
         return known(_Body(self, home, owner, []).expression(node, env))
 
     def statement(self, home: Module, owner: ast.ClassDef, node: ast.stmt) -> ast.stmt:
@@ -179,13 +149,13 @@ class _Body:
             case ast.Return(value=value):
                 return self.expression(value, env) if value is not None else ast.Constant(None)
             case ast.If(test=test, body=body, orelse=orelse):
-                kept, self.out = self.out, []  # what a test needs first is of no more use once it is decided
+                kept, self.out = self.out, []
                 decided = self.expression(test, env)
-                self.out = kept
-                return self.branch(decided, body, orelse, env)
+                before, self.out = self.out, kept
+                return self.branch(decided, before, body, orelse, env)
             case ast.For(target=ast.Name(id=name), iter=items, body=body):
                 for item in known(self.expression(items, env)):
-                    self.run(body, env | {name: _literal(item)})
+                    self.run(body, env | {name: literal(item)})
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 env[name] = self.keep(name, self.expression(value, env))
             case ast.Assign(targets=[target], value=value):
@@ -206,15 +176,33 @@ class _Body:
                 raise UnclearError(f"{self.home.name}, line {node.lineno}")
         return None
 
-    def branch(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], env: dict[str, ast.expr]) -> ast.expr | None:
+    def branch(
+        self, test: ast.expr, before: list[ast.stmt], body: list[ast.stmt], orelse: list[ast.stmt], env: dict[str, ast.expr]
+    ) -> ast.expr | None:
+        """Go the way that a test decides; `before` is what it needs, of no more use once it is decided."""
         try:
             chosen = body if known(test) else orelse
         except UnclearError:
             # An adapter that first looks whether there is anything to ask: there was, and it isn't the framework's code.
             if len(body) != 1 or not isinstance(body[0], ast.Raise) or not any(word in ast.unparse(body[0]) for word in _WORDS):
-                raise
+                self.out += before
+                self.undecided(test, body, orelse, env)
+                return None
             chosen = orelse
         return self.run(chosen, env)
+
+    def undecided(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], env: dict[str, ast.expr]) -> None:
+        """Write a test out that only the framework can decide, where both ways go on the same."""
+        ways: list[list[ast.stmt]] = []
+        for way in (body, orelse):
+            kept, self.out = self.out, []
+            inner = dict(env)
+            ended = self.run(way, inner)
+            ways.append(self.out)
+            self.out = kept
+            if ended is not None or inner.keys() != env.keys() or any(inner[name] is not env[name] for name in env):
+                raise UnclearError(f"{self.home.name}: what follows depends on {ast.unparse(test)}")
+        self.out.append(ast.If(test, ways[0] or [ast.Pass()], ways[1]))
 
     def block(self, items: list[ast.withitem], body: list[ast.stmt], env: dict[str, ast.expr]) -> ast.expr | None:
         if any("suppress" in ast.unparse(item.context_expr) for item in items):
@@ -256,7 +244,7 @@ class _Expression(ast.NodeTransformer):
             return copy.deepcopy(self.env[node.id])
         if node.id in self.body.home.constants and isinstance(node.ctx, ast.Load):
             try:
-                return _literal(known(self.body.home.constants[node.id]))
+                return literal(known(self.body.home.constants[node.id]))
             except UnclearError:
                 return node
         return node
@@ -264,10 +252,10 @@ class _Expression(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") and node.value.id not in self.env:
             if node.attr in self.inliner.facts:
-                return _literal(self.inliner.facts[node.attr])
+                return literal(self.inliner.facts[node.attr])
             raise UnclearError(f"self.{node.attr}")
-        changed = _expr(self.generic_visit(node))
-        return _literal(self.inliner.values[name]) if (name := ast.unparse(changed)) in self.inliner.values else changed
+        changed = as_expression(self.generic_visit(node))
+        return literal(self.inliner.values[name]) if (name := ast.unparse(changed)) in self.inliner.values else changed
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         if isinstance(node.value, ast.Dict) and isinstance(node.ctx, ast.Load):
@@ -276,7 +264,7 @@ class _Expression(ast.NodeTransformer):
             for name, value in zip(node.value.keys, node.value.values, strict=True):
                 if name is not None and isinstance(key, ast.Constant) and isinstance(name, ast.Constant) and name.value == key.value:
                     return self.visit(value)  # type: ignore[no-any-return]
-        return _folded(self.generic_visit(node))
+        return folded(self.generic_visit(node))
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         test = self.visit(node.test)
@@ -286,19 +274,38 @@ class _Expression(ast.NodeTransformer):
             return ast.IfExp(test, self.visit(node.body), self.visit(node.orelse))
 
     def _fold(self, node: ast.expr) -> ast.expr:
-        return _folded(self.generic_visit(node))
+        return folded(self.generic_visit(node))
 
-    visit_JoinedStr = visit_Compare = visit_BoolOp = visit_UnaryOp = _fold  # noqa: N815
+    visit_JoinedStr = visit_Compare = visit_UnaryOp = _fold  # noqa: N815
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """Stop where Python does, so that what isn't reached need not be known."""
+        stops = isinstance(node.op, ast.Or)
+        left: list[ast.expr] = []
+        for value in node.values:
+            changed = self.visit(value)
+            try:
+                decided = known(changed)
+            except UnclearError:
+                left.append(changed)
+                continue
+            if bool(decided) == stops:
+                left.append(changed)
+                break
+            last = changed
+        if not left:
+            return as_expression(last)
+        return left[0] if len(left) == 1 else ast.BoolOp(node.op, left)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        changed = _expr(self.generic_visit(node))
-        folded = _folded(changed)
+        changed = as_expression(self.generic_visit(node))
+        value = folded(changed)
         # Sums of numbers stay as they are written: that says more.
-        return folded if isinstance(folded, ast.Constant) and isinstance(folded.value, str) else changed
+        return value if isinstance(value, ast.Constant) and isinstance(value.value, str) else changed
 
     def _comprehension(self, node: ast.expr) -> ast.expr:
-        inner = _Expression(self.body, {k: v for k, v in self.env.items() if k not in _bound(node)})
-        return _folded(inner.generic_visit(node))
+        inner = _Expression(self.body, {k: v for k, v in self.env.items() if k not in bound(node)})
+        return folded(inner.generic_visit(node))
 
     visit_ListComp = visit_GeneratorExp = visit_SetComp = visit_DictComp = visit_Lambda = _comprehension  # noqa: N815
 
@@ -321,7 +328,7 @@ class _Expression(ast.NodeTransformer):
         changed = ast.Call(self.visit(func), args, [ast.keyword(name, value) for name, value in kw.items()])
         if isinstance(func, ast.Name) and func.id == "getattr" and len(args) == 2 and isinstance(args[1], ast.Constant):
             return ast.Attribute(args[0], str(args[1].value), ast.Load())
-        return _folded(changed)
+        return folded(changed)
 
     def _own(self, name: str, args: list[ast.expr], kw: dict[str, ast.expr]) -> ast.expr:
         if name in ("device", "expression"):
@@ -347,28 +354,3 @@ class _Expression(ast.NodeTransformer):
             return [self.visit(arg)]
         spread = self.visit(arg.value)
         return list(spread.elts) if isinstance(spread, ast.Tuple | ast.List) else [ast.Starred(spread, ast.Load())]
-
-
-def _expr(node: ast.AST) -> ast.expr:
-    assert isinstance(node, ast.expr), "an expression stays one"
-    return node
-
-
-def _folded(tree: ast.AST) -> ast.expr:
-    """Return the value of an expression as a literal where it is known, else the expression."""
-    node = _expr(tree)
-    if isinstance(node, ast.List | ast.Tuple | ast.Constant):
-        return node
-    try:
-        return _literal(known(node))
-    except UnclearError:
-        return node
-
-
-def _literal(value: Any) -> ast.expr:
-    if isinstance(value, Mapping):
-        value = {key: dict(item) if isinstance(item, Mapping) else item for key, item in value.items()}
-    try:
-        return parse(repr(value))
-    except SyntaxError as error:
-        raise UnclearError(repr(value)) from error

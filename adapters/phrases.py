@@ -11,16 +11,17 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
-from adapters.inline import YIELD, Inliner, RefusedError, known, parse
+from adapters.inline import YIELD, Inliner, RefusedError
+from adapters.known import known, parse
 from adapters.source import Class, Module, UnclearError, class_of, module
 from adapters.targets import GROUPS
+from adapters.wording import code, data, definition, filled, indented, nowhere, number, template
 from adapters.worker import ADAPTERS
 
 _MISSING = ("absent", "out-of-range", "misspelt")
-_ARGUMENT = re.compile(r"__a(\d+)__")
 #: Operands of a timed loop when nobody says which size was used.
 _SIZE = 1024
 
@@ -152,7 +153,7 @@ class Phrases:
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 continue  # the docstring
             try:
-                lines += _text(self._inliner().statement(home, owner, statement)).splitlines()
+                lines += code(self._inliner().statement(home, owner, statement)).splitlines()
             except UnclearError as reason:
                 lines.append(f"# see {home.name}: start ({reason})")
         return []
@@ -169,7 +170,7 @@ class Phrases:
                 args = [ast.Constant(step["scope"]), *(parse(self.argument(a)) for a in step.get("args", []))]
                 entered = ast.unparse(self._inliner().method("scope", args, {}, []))
                 inner = [line for s in step["body"] for line in self._step(s, sizes, outer)]
-                code = f"with {entered}:\n" + _indented("\n".join(line.code for line in inner) or "pass")
+                code = f"with {entered}:\n" + indented("\n".join(line.code for line in inner) or "pass")
                 yield Line(step["id"], code, all(line.runs for line in inner))
             else:
                 yield Line(step["id"], self._operation(step, sizes))
@@ -274,10 +275,9 @@ class Phrases:
 
     def phrase(self, op: str, args: Sequence[str], kw: Mapping[str, str], *, prefix: str) -> tuple[list[str], str]:
         """Return the statements and the expression that a call of an operation comes to."""
-        plain = _template(self._cls, op, len(args), tuple(kw))
+        plain = template(self._cls, op, len(args), tuple(kw))
         if plain is not None:
-            values = [*args, *kw.values()]
-            return [], _ARGUMENT.sub(lambda found: _fitting(values[int(found[1])], plain, found), plain)
+            return [], filled(plain, [*args, *kw.values()])
         key = (op, *args, *kw.items())
         if key not in self._written:
             self._written[key] = self._write(op, args, kw)
@@ -289,12 +289,12 @@ class Phrases:
         out: list[ast.stmt] = []
         found = inliner.method(op, [parse(a) for a in args], {key: parse(value) for key, value in kw.items()}, out)
         self._given.update(inliner.given)
-        return [line for statement in out for line in _text(statement).splitlines()], _text(found)
+        return [line for statement in out for line in code(statement).splitlines()], code(found)
 
     def _around(self, text: str) -> str:
         """Put a script's body into what surrounds a whole program of this target."""
         before, indent, after = self._surroundings
-        return "\n".join([*before, _indented(text, indent) if indent else text, *after])
+        return "\n".join([*before, indented(text, indent) if indent else text, *after])
 
     @cached_property
     def _surroundings(self) -> tuple[list[str], str, list[str]]:
@@ -304,7 +304,7 @@ class Phrases:
             self._inliner(prefix="around").method("around", [], {}, out)
         except (UnclearError, RefusedError) as reason:
             return [f"# inside what {self._where} puts around a program ({reason})"], "", []
-        lines = "\n".join(_text(statement) for statement in out).splitlines()
+        lines = "\n".join(code(statement) for statement in out).splitlines()
         at = next((n for n, line in enumerate(lines) if line.strip() == YIELD), None)
         if at is None:
             return lines, "", []
@@ -315,24 +315,20 @@ class Phrases:
         if any(step.get("op") == "time" for step in _walk(program["steps"])):
             yield "import time"
         if "HostBuffer(" in text:
-            yield "\n" + _definition(module("adapters.base").classes["HostBuffer"]) + "\n"
-        todo = [name for name in self._given if re.search(rf"\b{name}\(", text)]
+            yield "\n" + definition(module("adapters.base").classes["HostBuffer"]) + "\n"
+        todo = [self._given[name] for name in self._given if re.search(rf"\b{name}\(", text)]
         done: set[str] = set()
         while todo:
-            name = todo.pop()
-            if name in done:
+            home, function = todo.pop()
+            if function.name in done:
                 continue
-            done.add(name)
-            home, function = self._given.get(name) or (self._cls.bases[0][0], self._cls.bases[0][0].functions[name])
+            done.add(function.name)
             needs = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
-            yield from (_text(home.imports[n]) for n in sorted(needs & home.imports.keys()) if _absolute(home.imports[n]))
+            yield from (code(home.imports[n]) for n in sorted(needs & home.imports.keys()) if _absolute(home.imports[n]))
             yield from (f"class {word}(Exception): pass" for word in ("NotOffered", "NotModelled") if word in needs)
-            yield from (f"{n} = {_text(home.constants[n])}" for n in sorted(needs & home.constants.keys()))
-            yield "\n" + _definition(function) + "\n"
-            todo += sorted(needs & home.functions.keys())
-
-
-# --- reading an adapter's class --------------------------------------------------------------------
+            yield from (f"{n} = {code(home.constants[n])}" for n in sorted(needs & home.constants.keys()))
+            yield "\n" + definition(function) + "\n"
+            todo += [(home, home.functions[name]) for name in sorted(needs & home.functions.keys())]
 
 
 def _constant(cls: Class, name: str, default: Any) -> Any:
@@ -347,7 +343,7 @@ def _attributes(cls: Class) -> dict[str, Any]:
     """Return the class's attributes that are plain values."""
     names = {
         target.id
-        for _, definition in cls.bases for node in definition.body if isinstance(node, ast.Assign | ast.AnnAssign)
+        for _, owner in cls.bases for node in owner.body if isinstance(node, ast.Assign | ast.AnnAssign)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target]) if isinstance(target, ast.Name)
     }  # fmt: skip
     missing = object()
@@ -357,97 +353,24 @@ def _attributes(cls: Class) -> dict[str, Any]:
 
 def _set_at_start(cls: Class, facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the attributes that `__init__` sets to something that can be known, base classes first."""
-    for home, definition in reversed(cls.bases):
-        for node in definition.body:
+    for home, owner in reversed(cls.bases):
+        for node in owner.body:
             if not isinstance(node, ast.FunctionDef) or node.name != "__init__" or home.name == "adapters.base":
                 continue
             for statement in node.body:
                 match statement:
                     case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attr)], value=value):
-                        inliner = Inliner(cls, dict(facts), _nowhere, lazy=True)
+                        inliner = Inliner(cls, dict(facts), nowhere, lazy=True)
                         try:
-                            seen = inliner.value(home, definition, value, {"kind": facts["kind"], "roles": facts["roles"]})
+                            seen = inliner.value(home, owner, value, {"kind": facts["kind"], "roles": facts["roles"]})
                         except (UnclearError, RefusedError):
                             continue
                         facts = {**facts, attr: seen}
                         yield attr, seen
 
 
-def _nowhere(name: str, _: str) -> str:
-    raise UnclearError(f"device {name}")
-
-
 def _plain_roles(target: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     return {name: dict(facts) for name, facts in target["roles"].items()}
-
-
-@cache
-def _template(cls: Class, op: str, count: int, names: tuple[str, ...]) -> str | None:
-    """Return a method's one expression with places for its arguments; None when it is not that simple."""
-    found = cls.find(op)
-    if found is None:
-        raise UnclearError(f"the adapter has no {op}")
-    home, _, function = found
-    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    used = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
-    involved = used & {"self", "cls", "super", "getattr", *home.functions, *home.constants}
-    if len(body) != 1 or not isinstance(body[0], ast.Return) or involved:
-        return None
-    places = [ast.Name(f"__a{n}__", ast.Load()) for n in range(count + len(names))]
-    kw = dict(zip(names, places[count:], strict=True))
-    try:
-        return _text(Inliner(cls, {}, _nowhere).method(op, places[:count], kw, []))
-    except (UnclearError, RefusedError):
-        return None
-
-
-def _fitting(value: str, text: str, found: re.Match[str]) -> str:
-    """Return an argument as it fits into its place: in parentheses where it would otherwise read differently."""
-    before, after = text[: found.start()], text[found.end() : found.end() + 1]
-    alone = (not before or before[-1] in "([=" or before.endswith(", ")) and after in ("", ")", "]", ",", ":")
-    return value if alone or _atom(value, after) else f"({value})"
-
-
-@cache
-def _atom(text: str, after: str) -> bool:
-    tree = parse(text)
-    if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float):
-        return after != "."
-    return isinstance(tree, ast.Constant | ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.List | ast.Tuple)
-
-
-# --- text ----------------------------------------------------------------------------------------
-
-
-def number(value: Any) -> str:
-    """Return a Python number, text or None in code."""
-    text = repr(value)
-    return f"float({text!r})" if text in ("nan", "inf", "-inf") else text
-
-
-def data(values: Any, imag: Any = None) -> str:
-    """Return nested lists of numbers in code; what repeats is written as a repetition."""
-    if not isinstance(values, list):
-        if imag is not None:
-            return f"complex({data(values)}, {data(imag)})"
-        return f"float({values!r})" if isinstance(values, str) else number(values)
-    items = [data(v, None if imag is None else i) for v, i in zip(values, imag or values, strict=True)]
-    for period in range(1, 9):
-        if len(items) >= 4 * period and len(items) % period == 0 and items == items[:period] * (len(items) // period):
-            return f"[{', '.join(items[:period])}] * {len(items) // period}"
-    runs = list(_runs(items))
-    if len(items) >= 16 and len(runs) <= len(items) // 4:
-        return " + ".join(f"[{item}]" + (f" * {count}" if count > 1 else "") for item, count in runs)
-    return f"[{', '.join(items)}]"
-
-
-def _runs(items: list[str]) -> Iterator[tuple[str, int]]:
-    count = 0
-    for n, item in enumerate(items):
-        count += 1
-        if n + 1 == len(items) or items[n + 1] != item:
-            yield item, count
-            count = 0
 
 
 def _walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -458,32 +381,6 @@ def _walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _keeps(step: Mapping[str, Any]) -> bool:
     return "op" in step and step["op"] not in ("observe", "barrier", "drop", "same", "compare", "write_buffer", "time", "buffer", "name")
-
-
-def _text(node: ast.AST) -> str:
-    return ast.unparse(ast.fix_missing_locations(node))
-
-
-def _indented(text: str, by: str = "    ") -> str:
-    return "\n".join(by + line if line else line for line in text.splitlines())
-
-
-@cache
-def _definition(definition: ast.stmt) -> str:
-    """Return a definition without annotations; a method that is given as a function loses its `self`."""
-    tree = ast.parse(_text(definition)).body[0]
-    if isinstance(tree, ast.ClassDef):
-        tree.body = [
-            ast.Assign([node.target], node.value) if isinstance(node, ast.AnnAssign) and node.value is not None else node for node in tree.body
-        ]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            node.returns, node.decorator_list = None, []
-            for argument in [*node.args.args, *node.args.kwonlyargs]:
-                argument.annotation = None
-    if isinstance(tree, ast.FunctionDef) and tree.args.args and tree.args.args[0].arg in ("self", "cls"):
-        del tree.args.args[0]
-    return _text(tree)
 
 
 def _absolute(statement: ast.stmt) -> bool:

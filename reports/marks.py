@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from cases.answers import CLASSES
@@ -74,6 +75,8 @@ def _forms(word: str, limit: int) -> Iterator[str]:
         text = text.replace(long, brief)
     if limit < 6:  # a code more than a word
         text = text.removeprefix("to-").removesuffix(".")
+        if numbered := re.fullmatch(r"([a-z])[a-z]*(\d+)", text):
+            yield f"{numbered[1]}{numbered[2]}"[:limit]
         yield text[:limit].rstrip("-.")
         yield text[0] + text.rpartition("-")[2][: limit - 1]
     elif len(text) <= limit:

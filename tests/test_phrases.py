@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from adapters.lane import Settings
-from adapters.phrases import Line, Phrases, data
+from adapters.phrases import Line, Phrases
 from adapters.pool import Pool
 from adapters.process import Process
 from adapters.source import UnclearError, class_of, module
 from adapters.targets import SelectorError, parse, plan
+from adapters.wording import data
 from adapters.worker import ADAPTERS
 from cases import Case, catalogue
 from cases.judge import applicable
@@ -152,6 +153,14 @@ class Mine(Base):
             y = lib.copy(x)
             return y
 
+    def undecided(self, x):
+        if lib.ready() and self.computes:
+            lib.go(x)
+        return x
+
+    def short_circuit(self, x):
+        return x.far if self.kind == "far" and lib.unknown() else x.near
+
     def dynamic(self, device):
         getattr(lib, device.type).sync(*([device] if self.kind != "mps" else []))
 
@@ -227,6 +236,8 @@ FULL = step("full", [2, 2], 3.0, {"dtype": "float32"}, {"device": "device"})
         (step("add_", REF, OTHER), "s9 = s1\ns9 += s2"),
         (step("entered", REF, HOST), "with lib.default(lib.Device('cpu')):\n    s9_y = lib.copy(s1)\n    s9 = s9_y"),
         (step("add", {"device": "host", "spelled": "string"}, {"device": "misspelt"}), "s9 = 'cpu' + lib.Device('gpuu')"),
+        (step("undecided", REF), "if lib.ready():\n    lib.go(s1)\ns9 = s1"),
+        (step("short_circuit", REF), "s9 = s1.near"),
         (step("observe", REF), "print(s1)"),
         (step("drop", REF), "del s1"),
         (step("same", REF, OTHER), "print(s1 is s2, s1.address == s2.address)"),
@@ -352,7 +363,7 @@ def test_complex_data_has_both_parts() -> None:
 
 TARGETS = ("torch:cpu", "torch:meta", "jax:cpu", "numpy:cpu")
 #: One in so many of the cases that a target can be asked, besides those in which much can go wrong.
-EVERY = 9
+EVERY = 12
 #: Effects, helper functions, scopes, host memory, data written shortly, missing devices, aliases.
 ALWAYS = (
     "placement/matmul/host-accelerator", "placement/mask/host-accelerator", "placement/set-tail/host-accelerator",
