@@ -50,21 +50,24 @@ class _Runner:
         self.values: dict[str, Any] = {}
         self.facts: dict[str, dict[str, Any]] = {}
         self.poisoned = False
+        self.ended = False
 
-    def steps(self, steps: list[dict[str, Any]]) -> bool:
-        """Run steps in order; False when one of them ended the program."""
+    def steps(self, steps: list[dict[str, Any]]) -> None:
+        """Run steps in order, until one of them ends the program."""
         for step in steps:
             fact = self.step(step)
             if fact is None:
                 continue
             self.facts[step["id"]] = fact
             ended = any(key in fact for key in _STOP) or ("error" in fact and not step.get("attempt"))
-            if ended and "when" not in step:
-                return False
-        return True
+            if (ended and "when" not in step) or self.ended:
+                self.ended = True  # of the scopes around it too
+                return
 
     def step(self, step: dict[str, Any]) -> dict[str, Any] | None:
         """Run one step and return its fact; None when its condition does not hold."""
+        if ("op" in step) == ("scope" in step):
+            raise ValueError(f"step {step.get('id')!r} has neither or both of op and scope")
         when = step.get("when")
         if when is not None and not any("error" in self.facts.get(w, {}) for w in when):
             return None

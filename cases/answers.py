@@ -32,6 +32,11 @@ class Vocabulary:
         return self.words[word][0]
 
 
+def without(vocabulary: Vocabulary, *words: str) -> Vocabulary:
+    """Return the same answers but for some that can't come out for a case."""
+    return Vocabulary({word: m for word, m in vocabulary.words.items() if word not in words}, vocabulary.decide)
+
+
 RAISES = {
     "raises": (REFUSES, "a clean error at the call"),
     "raises-late": (REFUSES, "an error, but only when something waits or looks"),
@@ -51,11 +56,6 @@ def refused_or_wrong(reading: Reading) -> str | None:
     """Return the word for an error or a wrong value, or None when there was neither."""
     wrong = reading.right("value") is False or reading.right("again") is False
     return refused(reading) or ("garbage" if wrong else None)
-
-
-def without(vocabulary: Vocabulary, *words: str) -> Vocabulary:
-    """Return the same answers but for some that can't come out for a case."""
-    return Vocabulary({word: m for word, m in vocabulary.words.items() if word not in words}, vocabulary.decide)
 
 
 def role_of(reading: Reading, mark: str = "result") -> Any:
@@ -99,18 +99,24 @@ def _decide_in_place(reading: Reading) -> str:
         return "moves-elsewhere"
     if reading.right("value") is not False:
         return "writes"
-    return "ignored" if reading.right("before") else "garbage"
+    if not reading.right("before"):
+        return "garbage"
+    return "writes-copy" if reading.right("copy") else "ignored"
 
 
-#: An effect on a value: mark `value` reads it expecting the write, `before` expecting none.
+#: An effect on a value: mark `value` reads it expecting the write, `before` expecting none; `copy`, where
+#: there is one, reads what came back expecting the write.
 IN_PLACE = Vocabulary(
     {
         **RAISES, **GARBAGE, **ELSEWHERE,
         "writes": (WORKS, "the value was changed as asked, where it is"),
+        "writes-copy": (WORKS, "what comes back is changed as asked; the value itself is as before"),
         "ignored": (WRONG, "no error, and the value is as before"),
     },
     _decide_in_place,
 )  # fmt: skip
+#: An effect that gives nothing back but the value itself.
+IN_PLACE_ONLY = without(IN_PLACE, "writes-copy")
 
 
 def _decide_truth(reading: Reading) -> str:

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cases.answers import IN_PLACE, TRUTH, WORKING, placed
+from cases.answers import IN_PLACE, IN_PLACE_ONLY, TRUTH, WORKING, placed
 from cases.case import case
 from cases.lab import Expected, Lab, Numbers, Place, Symbol
 from cases.reading import SENTINEL
@@ -197,8 +197,9 @@ def _register_effect(name: str, pair: tuple[str, str]) -> None:
             result = getattr(lab.attempt, operation)(x, y)
         return {
             "result": result,
-            "value": lab.observe(result, expected),
-            "before": lab.observe(result, before),
+            "value": lab.observe(x, expected),
+            "before": lab.observe(x, before),
+            "copy": lab.observe(result, expected),
             "home": x,
             "identity": lab.attempt.same(x, result),
         }
@@ -214,7 +215,7 @@ def _register_out(pair: tuple[str, str]) -> None:
 
     @case(
         f"placement/add-out/{'-'.join(pair)}",
-        IN_PLACE,
+        IN_PLACE_ONLY,
         question=f"add with out=: is the {where(pair, 'output', 'operands')} written?",
         why="An output elsewhere is either a hidden copy or a result that never arrives.",
         control="placement/create/device" if control else "placement/add-out/device-device",

@@ -111,16 +111,18 @@ def build(records: Sequence[Record]) -> Matrix:
             if target.available:
                 merged.setdefault(target.provenance, _Merge(target))
     absent: dict[str, str] = {}
-    notes: list[str] = []
+    won: dict[str, list[str]] = {}
     for record in ordered:
         by_target: dict[str, dict[str, Cell]] = {}
         for cell in record.cells.values():
             by_target.setdefault(cell.target, {})[cell.case] = cell
         for name, target in record.targets.items():
             if target.available:
-                notes += merged[target.provenance].take(record, by_target.get(name, {}))
+                for text in merged[target.provenance].take(record, by_target.get(name, {})):
+                    won.setdefault(text, []).append(name)
             else:
                 absent[name] = target.why
+    notes = [f"{', '.join(names)}: {text}" for text, names in won.items()]
     started = {merge.target.name for merge in merged.values()}
     notes += [f"{name} didn't start in one of the records: {why}" for name, why in absent.items() if name in started]
     columns = _columns(list(merged.values()))
@@ -148,7 +150,7 @@ class _Merge:
         if self.records:
             rest = len(self.cells) - len(again)
             yield (
-                f"{self.target.name} is in {' and '.join([*self.records, record.path.name])}: the newer one wins in {len(again)} cells, "
+                f"in {' and '.join([*self.records, record.path.name])}, of which the newer one wins in {len(again)} cells, "
                 f"{changed} of them with another answer" + (f"; {rest} are only in the older" if rest else "")
             )
         self.cells.update(cells)

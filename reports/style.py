@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -70,3 +71,16 @@ def wrapped(texts: Iterable[str], style: Style, indent: int = 0) -> Iterator[str
         yield from textwrap.wrap(
             text, max(style.width, 40), subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
         ) or [""]
+
+
+def folded(label: str, width: int, most: int | None = None) -> list[str]:
+    """Return a label in lines, broken at spaces, behind a slash, and behind a dash where nothing else is left."""
+    lines = [""]
+    for piece in re.findall(r"[^ /]*/?|[^ ]+|\s+", label):
+        for part in [piece] if len(piece.strip()) < width else re.findall(r"[^-]+-?", piece):
+            if len(lines[-1]) + len(part.rstrip()) > width and lines[-1].strip():
+                lines.append("  ")
+            lines[-1] += part if lines[-1].strip() else part.lstrip()
+    if most is not None and len(lines) > most:
+        lines[most - 1] = lines[most - 1][: width - 2].rstrip(" ,") + " …"
+    return [line.rstrip() for line in lines[:most]]

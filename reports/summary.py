@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from tabulate import SEPARATING_LINE, tabulate
 from reports import marks
 from reports.cells import Cell
 from reports.matrix import Column, Matrix
-from reports.style import CLOSE, FORMAT, Style, wrapped
+from reports.style import CLOSE, FORMAT, Style, folded, wrapped
 
 #: Word lengths that are tried; the longest with which all targets stand side by side is used.
 _LIMITS = (20, 16, 13, 10, 8, 6, 5, 4, 3)
@@ -86,7 +85,7 @@ class _Layout:
         for area, cases in self.matrix.areas.items():
             body += [SEPARATING_LINE, [self.style.paint(area, "title")]]
             for group in groups[area]:
-                name, *rest = _folded(_label([case.partition("/")[2] for case in group]), label)
+                name, *rest = folded(_label([case.partition("/")[2] for case in group]), label, _LINES)
                 body.append([name, *(self.text(column, group) for column in self.matrix.columns)])
                 body += [[line] for line in rest]
             after[len(body)] = list(wrapped(_alike(self.matrix, cases, groups[area]), self.style, 2))
@@ -121,19 +120,6 @@ def _alike(matrix: Matrix, cases: tuple[str, ...], groups: list[tuple[str, ...]]
     if counts:
         listed = ", ".join(f"{count} × {outcome or 'no answer at all'}" for outcome, count in counts.most_common())
         yield f"{sum(counts.values())} more, alike on every target that answers: {listed}"
-
-
-def _folded(label: str, width: int) -> list[str]:
-    """Return a label in lines, broken at spaces, behind a slash, and behind a dash where nothing else is left."""
-    lines = [""]
-    for piece in re.findall(r"[^ /]*/?|[^ ]+|\s+", label):
-        for part in [piece] if len(piece.strip()) < width else re.findall(r"[^-]+-?", piece):
-            if len(lines[-1]) + len(part.rstrip()) > width and lines[-1].strip():
-                lines.append("  ")
-            lines[-1] += part if lines[-1].strip() else part.lstrip()
-    if len(lines) > _LINES:
-        lines[_LINES - 1] = lines[_LINES - 1][: width - 2].rstrip(" ,") + " …"
-    return [line.rstrip() for line in lines[:_LINES]]
 
 
 def _label(names: list[str]) -> str:

@@ -12,7 +12,7 @@ from cases.contract import contract_for
 from reports import marks
 from reports.cells import Cell
 from reports.matrix import Column, Matrix
-from reports.style import FORMAT, Style, wrapped
+from reports.style import FORMAT, Style, folded, wrapped
 from reports.summary import short
 
 #: Word lengths that are tried, from the most readable on.
@@ -60,13 +60,18 @@ def _rows(matrix: Matrix) -> Iterator[_Row]:
 def _blocks(matrix: Matrix, rows: list[_Row], style: Style) -> tuple[list[tuple[Column, ...]], dict[str, str]]:
     """Return the columns of each table and the words to use: as few tables as can be, then long words."""
     outcomes = [cell.outcome for _, cell in matrix.cells()]
-    label = max(len(row.label) for row in rows)
+    label = _label_width(rows, style)
     choices = []
     for limit in _LIMITS:
         words = marks.shorten(outcomes, limit)
         choices.append((_split(matrix, rows, words, style.width - label), words))
     fewest = min(len(blocks) for blocks, _ in choices)
     return next(choice for choice in choices if len(choice[0]) == fewest)
+
+
+def _label_width(rows: list[_Row], style: Style) -> int:
+    """Return the width of ids: a few long ones are broken, so that more targets stand side by side."""
+    return min(max(len(row.label) for row in rows), max(30, style.width * 2 // 5))
 
 
 def _split(matrix: Matrix, rows: list[_Row], words: Mapping[str, str], room: int) -> list[tuple[Column, ...]]:
@@ -88,7 +93,9 @@ def _table(block: tuple[Column, ...], rows: list[_Row], words: Mapping[str, str]
     for number, row in enumerate(rows):
         if number == 0 or rows[number - 1].area != row.area:
             body += [SEPARATING_LINE, [style.paint(row.area, "title")]]
-        body.append([row.label, *(_text(column, column.cell(row.case), words, style) for column in block)])
+        name, *rest = folded(row.label, _label_width(rows, style))
+        body.append([name, *(_text(column, column.cell(row.case), words, style) for column in block)])
+        body += [[line] for line in rest]
     widths = [max(len(_text(column, column.cell(row.case), words, None)) for row in rows) for column in block]
     heads = [_head(column, width) for column, width in zip(block, widths, strict=True)]
     lines = max(map(len, heads))  # all evidence stands in the last line

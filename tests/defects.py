@@ -80,6 +80,7 @@ COMBINED = (
     ("reads-without-waiting", "fails-late-looking"),
     ("devices-equal-names", "devices-hash-handles"),
     ("devices-all-equal", "devices-hash-handles"),
+    ("writes-to-copies", "moves-to-first"),
 )
 #: Kinds that end or stop the process they run in, or spoil it for what follows.
 DANGEROUS = frozenset({"dies", "aborts", "exits", "hangs", "prints-rubbish", "poisons-device"})

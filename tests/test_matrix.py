@@ -103,7 +103,8 @@ def test_of_the_same_target_the_newer_wins_and_it_is_said(tmp_path: Path, newest
     assert column.cell(sample.CASES[0]).answer == "works"
     assert column.records == ("old.jsonl", "new.jsonl")
     assert merged.notes == (
-        "dummy:accel is in old.jsonl and new.jsonl: the newer one wins in 1 cells, 1 of them with another answer; 6 are only in the older",
+        "dummy:accel: in old.jsonl and new.jsonl, of which the newer one wins in 1 cells, 1 of them with another answer; "
+        "6 are only in the older",
     )
 
 
