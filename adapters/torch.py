@@ -191,7 +191,12 @@ class Torch(Adapter):
 
     def _synchronize(self, device: Any) -> None:
         """Wait for the queued work of one accelerator."""
-        getattr(torch, device.type).synchronize(*([device] if device.type != "mps" else []))
+        if self.kind == "cuda":
+            torch.cuda.synchronize(device)
+        elif self.kind == "mps":
+            torch.mps.synchronize()
+        else:
+            torch.accelerator.synchronize(device)
 
     def reinterpret(self, error: Exception) -> Exception:
         """Tell a simulation's build and driver errors from the framework's refusals."""

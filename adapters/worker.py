@@ -85,28 +85,39 @@ class _State:
             adapter = load(request.get("adapter") or ADAPTERS[framework])
             found = {name: os.environ[name] for name in adapter.variables if name in os.environ}
             adapter.start()
+            identity = adapter.identity()
+            self.adapter, self.kinds = adapter, adapter.kinds()
         except Exception as error:
             text = clean(f"{type(error).__name__}: {error}")
             missing = isinstance(error, ModuleNotFoundError) and (error.name or "").replace("_", "-") == framework
             return {"type": "unavailable", "missing": missing, "why": text}
-        self.adapter = adapter
-        self.kinds = adapter.kinds()
         known = set(dir(Adapter))
         return {
             "type": "hello",
             "protocol": PROTOCOL,
             "framework": framework,
-            **adapter.identity(),
+            **identity,
             "machine": machine(),
             "environment": found,
             "operations": sorted(name for name in dir(adapter) if name not in known and not name.startswith("_")),
             "dtypes": adapter.offered_dtypes(),
             "environments": adapter.environments,
             "devices": {
-                kind: {"available": False, "why": roles} if isinstance(roles, str) else {"available": True, "roles": roles}
+                kind: {"available": False, "why": roles}
+                if isinstance(roles, str)
+                else {"available": True, "roles": roles, "spelled": self.spelled(kind)}
                 for kind, roles in self.kinds.items()
             },
         }
+
+    def spelled(self, kind: str) -> dict[str, str]:
+        """Return how devices that aren't there are written: only the framework can tell which those are."""
+        found = {}
+        for name in ("absent", "out-of-range", "misspelt"):
+            for spelling in ("object", "string"):
+                with contextlib.suppress(Exception):
+                    found[f"{name}/{spelling}"] = self.instance(kind).expression(name, spelling)
+        return found
 
     def instance(self, kind: str, given: dict[str, Any] | None = None) -> Adapter:
         if kind not in self.instances:

@@ -230,7 +230,8 @@ def test_every_target_and_case_is_in_some_block(tmp_path: Path) -> None:
         assert text.count(f"2.{n}") >= len(sample.KINDS)
     blocks = text.count("create/device")
     assert blocks > 1
-    assert all(text.count(case.partition("/")[2]) >= blocks for case in sample.CASES)
+    # A long id is broken behind a slash: what stands before it is in the line of the answers.
+    assert all(text.count(case.partition("/")[2].partition("/")[0]) >= blocks for case in sample.CASES)
 
 
 def test_colour_is_only_added_and_marks_say_the_same(plain: Matrix) -> None:
