@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from cases.answers import COMPARISON, MISSING_DEVICE, lands, missing_device, without
 from cases.answers_moving import COUNT, MADE, ORDINAL
 from cases.case import case
-from cases.lab import MISSING, Lab, Place, Symbol
+from cases.lab import Lab, Place, Symbol
 from cases.placement import PLACES
+from cases.words import MISSING
 
 VALUES = [2.0, 3.0, 5.0, 7.0]
 FLOAT32 = {"dtype": "float32"}

@@ -17,8 +17,9 @@ import cases.case
 from cases import Case, catalogue
 from cases.case import AREAS, ENVIRONMENTS, CatalogueError
 from cases.contract import PINS, Contract, ContractError, check, contract_for, contracts, read
-from cases.lab import EFFECTS, LOOKS, MISSING, OPERATIONS, ROLES, SCOPES, SPELLINGS, Lab
+from cases.lab import Lab
 from cases.reading import walk
+from cases.words import EFFECTS, LOOKS, MISSING, OPERATIONS, ROLES, SCOPES, SPELLINGS
 
 ROOT = Path(__file__).parent.parent
 CASES = catalogue()

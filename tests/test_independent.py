@@ -31,14 +31,19 @@ FACETS = {"error": "error.type", "dtype": "result.dtype", "value": "value"}
 pytestmark = pytest.mark.slow
 
 
-def independent(script: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """Run a script and return what it says, by target and case."""
+def start(script: Path) -> subprocess.Popen[str]:
+    """Start a script, which knows nothing of the checkout."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
-    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    said = [json.loads(line) for line in done.stdout.splitlines()]
+    return subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def answers(process: subprocess.Popen[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return what a script says, by target and case."""
+    out, problems = process.communicate(timeout=300)
+    assert process.returncode == 0, problems
+    said = [json.loads(line) for line in out.splitlines()]
     found = {(facts["target"], facts["case"]): facts for facts in said}
-    assert len(found) == len(said), f"{script.name} asks a question twice"
+    assert len(found) == len(said), "the script asks a question twice"
     return found
 
 
