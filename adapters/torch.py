@@ -196,7 +196,12 @@ class Torch(Adapter):
         elif self.kind == "mps":
             torch.mps.synchronize()
         else:
-            torch.accelerator.synchronize(device)
+            try:
+                torch.accelerator.synchronize(device)
+            except RuntimeError as error:
+                if "support synchroniz" not in str(error):
+                    raise
+                self.untimed = "this backend can't be synchronised"
 
     def reinterpret(self, error: Exception) -> Exception:
         """Tell a simulation's build and driver errors from the framework's refusals."""
