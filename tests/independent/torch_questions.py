@@ -153,22 +153,27 @@ def whole_numbers_without_a_dtype() -> Facts:
     return told(lambda: torch.tensor([2, -3, 5], device="cpu"), [2, -3, 5], lambda y: str(y.dtype).removeprefix("torch."))
 
 
-@question("torch:cpu", "time/loop/matmul")
-def products_in_a_loop() -> Facts:
+def finished(parts: list[float]) -> str:
+    """Say what the calls did, by the part of the time after which they returned."""
+    return "asynchronous" if max(parts) <= 0.5 else "synchronous" if min(parts) >= 0.8 else "inconclusive"
+
+
+@question("torch:cpu", "time/loop/add")
+def sums_in_a_loop() -> Facts:
     """Nothing is there to wait for, so the last element is read to be sure that the work is done."""
-    x, half = torch.full((512, 512), 3.0), torch.full((512, 512), 1 / 512)
+    x = torch.full((2048, 2048), 3.0)
     for _ in range(5):
         parts = []
         for _ in range(4):
             value, start = x, time.perf_counter()
             for _ in range(20):
-                value = value @ half
+                value = value + x
             returned = time.perf_counter() - start
             value[-1, -1].item()
             parts.append(returned / (time.perf_counter() - start))
-        if max(parts[1:]) <= 0.5 or min(parts[1:]) >= 0.8:
+        if finished(parts[1:]) != "inconclusive":
             break
-    return {"answer": "asynchronous" if max(parts[1:]) <= 0.5 else "synchronous" if min(parts[1:]) >= 0.8 else "inconclusive", "parts": parts}
+    return {"answer": finished(parts[1:]), "parts": parts}
 
 
 # --- the meta device -----------------------------------------------------------------------------
