@@ -16,6 +16,8 @@ from adapters.targets import Spec
 HELLO, DEADLINE = 120.0, 30.0
 #: Workers that fail to start again so many times in a row make the rest of their cells `unavailable`.
 _GIVE_UP = 3
+#: A case that measures time does much of its work several times over, and may take so many deadlines.
+_ALONE = 4
 
 Say = Callable[[str], None]
 
@@ -69,25 +71,34 @@ class Lane:
         self._why = ""
         self._failed = 0
         self._closed = False
+        self._said_hello = threading.Event()
         self._starting = threading.Thread(target=self._greet, daemon=True)
         if warm is not None:
             self._starting.start()
 
     def _greet(self) -> None:
         try:
-            self._process, self._hello = self._start(self._warm)
+            self._process, self._hello = self._start()
         except NotStarted as error:
             self._why = str(error)
             self._say(f"  {self.spec.framework}: {self._why}")
         else:
             here = [kind for kind, facts in self._hello["devices"].items() if facts["available"]]
             self._say(f"  {self.spec.framework} {self._hello['version']} is ready: {listed(here)}")
+        self._said_hello.set()
+        if self._process is not None:
+            try:
+                for device in self._warm:
+                    self._process.warm(device, self._settings.hello)
+            except WorkerFailed:  # the next question finds no worker and starts one
+                self._process.kill()
+                self._process = None
 
-    def _start(self, warm: list[str]) -> tuple[Process, dict[str, Any]]:
+    def _start(self) -> tuple[Process, dict[str, Any]]:
         process = Process(self.spec)
         self._extra = process  # so that closing ends a worker that is still starting
         try:
-            return process, process.hello(warm, self._settings.hello)
+            return process, process.hello(self._settings.hello)
         except NotStarted:
             process.kill()
             raise
@@ -96,11 +107,13 @@ class Lane:
 
     def hello(self) -> tuple[dict[str, Any] | None, str]:
         """Return what the worker said of itself, or None and why it said nothing; waits for it."""
-        self._starting.join()
+        self._said_hello.wait()
         return self._hello, self._why
 
     def ask(self, request: Request, device: str) -> list[dict[str, Any]]:
         """Return the replies to a question: observations, or a status and why; each with its seconds."""
+        if self._starting.ident is not None:
+            self._starting.join()
         replies = []
         for _ in range(request.times):
             started = time.monotonic()
@@ -114,7 +127,7 @@ class Lane:
                 return self._answer(process, request, device)[0] if process else {"status": "unavailable", "why": why}
         if self._process is None and self._failed < _GIVE_UP and not self._closed:
             try:
-                self._process, _ = self._start([])
+                self._process, _ = self._start()
                 self._failed = 0
             except NotStarted as error:
                 self._failed += 1
@@ -130,7 +143,7 @@ class Lane:
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator[tuple[Process | None, str]]:
         try:
-            process, _ = self._start([])
+            process, _ = self._start()
         except NotStarted as error:
             yield None, str(error)
             return
@@ -142,8 +155,10 @@ class Lane:
             process.end()
 
     def _answer(self, process: Process, request: Request, device: str) -> tuple[dict[str, Any], bool]:
+        deadline = self._settings.deadline * (_ALONE if request.alone else 1)
         try:
-            observation = process.run(device, request.program, request.roles, self._settings.deadline)
+            process.warm(device, self._settings.hello)
+            observation = process.run(device, request.program, request.roles, deadline)
         except WorkerFailed as failed:
             return {"status": failed.status, "why": str(failed)}, False
         return {"observation": observation}, not observation.get("poisoned")

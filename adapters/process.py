@@ -77,6 +77,7 @@ class Process:
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._said: deque[bytes] = deque(maxlen=40)
         self._next = 0
+        self._warmed: set[str] = set()
         self._listeners = [
             threading.Thread(target=self._listen, args=(self._popen.stdout,), daemon=True),
             threading.Thread(target=self._drain, args=(self._popen.stderr,), daemon=True),
@@ -90,7 +91,7 @@ class Process:
 
     # --- the conversation -----------------------------------------------------------------------
 
-    def hello(self, warm: list[str], deadline: float) -> dict[str, Any]:
+    def hello(self, deadline: float) -> dict[str, Any]:
         """Hand over the sources and wait for the framework. Raises NotStarted."""
         until = time.monotonic() + deadline
         where = interpreter(self.spec)
@@ -98,7 +99,7 @@ class Process:
             self._ready(where, deadline)
             data = sources(self.spec.framework)
             self._send(b"%d\n" % len(data) + data)
-            request = {"type": "hello", "framework": self.spec.framework, "adapter": self.spec.adapter, "warm": warm}
+            request = {"type": "hello", "framework": self.spec.framework, "adapter": self.spec.adapter}
             reply = self._ask(request, max(until - time.monotonic(), 1.0))
         except WorkerFailed as failed:
             raise NotStarted(f"{self.spec.framework} in {where}: {failed}") from failed
@@ -117,6 +118,12 @@ class Process:
         if said != b"ready":
             words = self._last_words() or said.decode("utf-8", "replace")[:200]
             raise NotStarted(f"{where} is no Python that can be a worker (3.9 or later): {words}")
+
+    def warm(self, device: str, deadline: float) -> None:
+        """Let a simulation do its slow first operation before a question's time counts. Raises WorkerFailed."""
+        if device not in self._warmed:
+            self._warmed.add(device)
+            self._ask({"type": "warm", "device": device}, deadline)
 
     def run(self, device: str, program: dict[str, Any], roles: dict[str, Any] | None, deadline: float) -> dict[str, Any]:
         """Ask for one observation. Raises WorkerFailed; the process is then of no more use.

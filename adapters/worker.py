@@ -48,8 +48,6 @@ def serve(incoming: io.BufferedReader, outgoing: io.FileIO) -> None:
         reply = state.answer(request)
         reply["id"] = request.get("id")
         _write(outgoing, json.dumps(reply).encode() + b"\n")
-        if request.get("type") == "hello":
-            state.warm(request.get("warm", []))
     # A framework's own teardown may hang or crash; nothing is left to be said.
     os._exit(0)
 
@@ -72,6 +70,9 @@ class _State:
             if request.get("type") == "run":
                 adapter = self.instance(request["device"], request.get("roles"))
                 return {"type": "observation", "observation": run(adapter, request["program"])}
+            if request.get("type") == "warm":
+                self.warm(request["device"])
+                return {"type": "warm"}
             return _refusal(f"unknown message type {request.get('type')!r}")
         except Unavailable as error:
             return _refusal(str(error))
@@ -128,11 +129,10 @@ class _State:
             self.instances[kind] = self.adapter(kind, roles)
         return self.instances[kind]
 
-    def warm(self, kinds: list[str]) -> None:
-        """Do a simulation's slow first operation while nobody waits for it."""
-        for kind in kinds:
-            with contextlib.suppress(Exception):
-                self.instance(kind).warm()
+    def warm(self, kind: str) -> None:
+        """Do a simulation's slow first operation; what it can't do shows in the questions."""
+        with contextlib.suppress(Exception):
+            self.instance(kind).warm()
 
 
 def _refusal(text: str) -> dict[str, Any]:

@@ -78,7 +78,9 @@ def main() -> None:
             if mode == "dies-at-hello":
                 sys.exit("no library here")
             say(hello(request, protocol=99) if mode == "newer-protocol" else hello(request))
-        elif request["device"] == "cpu":
+        elif request["type"] == "warm":
+            say(reply(request, type="warm"))
+        else:
             misbehave(mode, request)
 
 

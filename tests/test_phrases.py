@@ -418,7 +418,7 @@ def observed(target: Mapping[str, Any], asked: list[Case]) -> dict[str, tuple[st
     process = Process(target["spec"])
     found: dict[str, tuple[str, str | None]] = {}
     try:
-        process.hello([], 120)
+        process.hello(120)
         for one in asked:
             seen = process.run(target["device"], json.loads(json.dumps(one.program.wire())), None, 60)
             facts = [(step["id"], seen["steps"].get(step["id"], {})) for step in walk(one.program.steps) if "when" not in step]

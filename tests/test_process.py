@@ -43,7 +43,7 @@ def worker(mode: str) -> Iterator[Process]:
 )
 def test_a_worker_that_breaks_the_protocol_becomes_a_status_and_a_sentence(mode: str, status: str, words: str) -> None:
     with worker(mode) as process:
-        process.hello([], 30)
+        process.hello(30)
         with pytest.raises(WorkerFailed, match=words) as failed:
             process.run("cpu", PROGRAM, None, 1 if mode == "hang" else 30)
         assert failed.value.status == status
@@ -51,7 +51,7 @@ def test_a_worker_that_breaks_the_protocol_becomes_a_status_and_a_sentence(mode:
 
 def test_rubbish_on_standard_error_neither_blocks_nor_matters() -> None:
     with worker("flood") as process:
-        process.hello([], 30)
+        process.hello(30)
         assert process.run("cpu", PROGRAM, None, 30) == {"steps": {}}
 
 
@@ -66,14 +66,14 @@ def test_rubbish_on_standard_error_neither_blocks_nor_matters() -> None:
 )
 def test_a_worker_that_does_not_start_says_why(mode: str, words: str) -> None:
     with worker(mode) as process, pytest.raises(NotStarted, match=words):
-        process.hello([], 1 if mode == "silent" else 30)
+        process.hello(1 if mode == "silent" else 30)
 
 
 def test_an_interpreter_without_the_framework_says_what_to_install() -> None:
     process = Process(Spec("jax", None, ("/usr/bin/env", "-i", sys.executable, "-S")))
     try:
         with pytest.raises(NotStarted, match=r"jax can't be imported in .*No module named 'jax'.*-m pip install jax"):
-            process.hello([], 60)
+            process.hello(60)
     finally:
         process.kill()
 
@@ -85,7 +85,7 @@ def test_a_program_that_does_not_exist_is_a_sentence() -> None:
 
 def test_killing_a_worker_ends_its_whole_process_group() -> None:
     with worker("hang") as process:
-        process.hello([], 30)
+        process.hello(30)
         pid = process._popen.pid
         process.kill()
         until = time.monotonic() + 5
@@ -103,7 +103,7 @@ def test_killing_a_worker_ends_its_whole_process_group() -> None:
 def test_numpy_answers_through_an_interpreter_and_through_a_command_that_wraps_one(argv: tuple[str, ...] | None) -> None:
     process = Process(Spec("numpy", None, argv))
     try:
-        assert process.hello([], 60)["framework"] == "numpy"
+        assert process.hello(60)["framework"] == "numpy"
         steps = process.run("cpu", PROGRAM, None, 30)["steps"]
         assert steps["s1"]["value"]["shape"] == [2]
     finally:
