@@ -21,6 +21,7 @@ _BUILD_SPEAKING = (
     "no NVIDIA GPU",
     "No CUDA GPUs are available",
     "CUDA driver",
+    "CUDA error",  # a real device of that ordinal was looked for
 )
 #: What FakeTensor says of what it cannot fake: memory that isn't its own, operations nobody wrote.
 _FAKE_SPEAKING = ("Please convert all Tensors to FakeTensors", "NYI:", "is not supported for tensor subclasses")
@@ -216,7 +217,7 @@ class Torch(Adapter):
 
     def poisoned(self, error: BaseException) -> bool:
         """Say whether the CUDA context is lost: by a device-side assert and its kin."""
-        return "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"
+        return not self.fake and ("CUDA error" in str(error) or type(error).__name__ == "AcceleratorError")
 
     def describe(self, value: Any) -> dict[str, Any]:
         """Return device, dtype and shape."""
