@@ -75,7 +75,8 @@ class Adapter:
     @classmethod
     def identity(cls) -> dict[str, Any]:
         """Return the version and the facts about the build that may change an answer."""
-        module = importlib.import_module(cls.framework.replace("-", "_"))
+        # The first module that the adapter imports is the framework, whatever its distribution is called.
+        module = importlib.import_module(cls.imports.split()[1].partition(".")[0])
         return {"version": str(getattr(module, "__version__", "unknown")), "build": {}}
 
     @classmethod

@@ -15,7 +15,11 @@ from .base import WHOLE, Adapter, HostBuffer, NotModelled, NotOffered, positions
 from .timing import time_loop
 
 _TEXT = 2000
-_STOP = ("not_offered", "not_modelled")
+_STOP = ("not_offered", "not_modelled", "adapter_failed")
+
+
+class AdapterFailed(Exception):
+    """The adapter itself is wrong: nothing is learnt about the framework."""
 
 
 def run(adapter: Adapter, program: dict[str, Any]) -> dict[str, Any]:
@@ -82,6 +86,8 @@ class _Runner:
                 fact = {"not_offered": str(reason)}
             except NotModelled as reason:
                 fact = {"not_modelled": str(reason)}
+            except AdapterFailed as reason:
+                fact = {"adapter_failed": clean(str(reason))}
             except Exception as error:
                 fact = self.failure(error)
         chatter = self.adapter.chatter
@@ -153,7 +159,10 @@ class _Runner:
             return {"kind": "none"}
         if type(value) in (bool, int, float, complex, str):  # a subclass may be the framework's own scalar
             return {"kind": "python", "type": type(value).__name__, "value": plain(value)}
-        facts = self.adapter.describe(value)
+        try:
+            facts = self.adapter.describe(value)
+        except Exception as error:
+            raise AdapterFailed(f"the adapter can't describe a {type(value).__name__}: {type(error).__name__}: {error}") from error
         if not facts:
             return {"kind": "handle", "text": clean(str(value))[:200]}
         facts["role"] = self.adapter.role_of(facts["device"])

@@ -105,7 +105,8 @@ GROUPS: Mapping[str, tuple[Group, ...]] = {
     ),
 }
 _ONE_GROUP = (Group(("*",)),)
-_EXTRAS = {"torch": "torch", "jax": "jax", "numpy": "array-api", "array-api-strict": "array-api"}
+#: What installs a framework, in the suite's checkout.
+_EXTRAS = {"torch": "-e '.[torch]'", "jax": "-e '.[jax]'", "numpy": "-e '.[array-api]'", "array-api-strict": "-e '.[array-api]'"}
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def _groups(framework: str, device: str) -> list[Group]:
 def missing(framework: str, group: Group) -> str | None:
     """Return why a framework's devices can't be here, in the suite's own interpreter, or None."""
     if importlib.util.find_spec(framework.replace("-", "_")) is None:
-        return f"not installed: pip install {framework}, or tox run -e conformance with the extra {_EXTRAS.get(framework, framework)}"
+        return f"not installed: pip install {_EXTRAS.get(framework, framework)}"
     if group.needs and not any(_installed(name) for name in group.needs):
         return f"no plugin for it is installed: {group.install}"
     return None

@@ -21,6 +21,9 @@ REDUCED = 2e-2
 SENTINEL = -7777.0
 
 
+_UNANSWERABLE = {"not_offered": "not-offered", "not_modelled": "not-modelled", "adapter_failed": "inconclusive"}
+
+
 class Reading:
     """An observation together with the program that it answers."""
 
@@ -94,12 +97,12 @@ class Reading:
         return None
 
     def unanswerable(self) -> tuple[str, str] | None:
-        """Return (`not-offered` or `not-modelled`, reason) when a step of the question said so."""
+        """Return (status, reason) when a step of the question says that it can't be answered."""
         for step in walk(self.program.steps):
             fact = self.steps.get(step["id"], {})
-            for key in ("not_offered", "not_modelled"):
+            for key, status in _UNANSWERABLE.items():
                 if key in fact and "when" not in step:
-                    return key.replace("_", "-"), str(fact[key])
+                    return status, str(fact[key])
         return None
 
 

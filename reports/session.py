@@ -129,7 +129,8 @@ class Controller(Session):
             check(self._catalogue, {name: one.answers.words for name, one in self._catalogue.items()})
             self._chosen = self._choose(option.case)
             known = adapters(option.adapter)
-            self._selectors = [parse(text) for text in option.target] or [Selector(name, "*") for name in known]
+            named = option.target or _named_by_ids(config.args)
+            self._selectors = [parse(text) for text in named] or [Selector(name, "*") for name in known]
             wanted, absent = plan(self._selectors, known)
         except (CatalogueError, ContractError, SelectorError) as error:
             raise Failure(str(error)) from error
@@ -301,6 +302,12 @@ class Controller(Session):
         self._finished = True
         self._pool.close()
         self._listener.close()
+
+
+def _named_by_ids(arguments: list[str]) -> list[str]:
+    """Return the targets of node ids, so that nothing else is started; [] when some argument names none."""
+    parts = [argument.split("::") for argument in arguments]
+    return list(dict.fromkeys(p[1] for p in parts)) if all(len(p) > 1 for p in parts) else []
 
 
 def promised(cell: Mapping[str, Any], target: Mapping[str, Any]) -> str:
