@@ -54,6 +54,19 @@ def test_a_result_is_described_without_its_elements() -> None:
     }
 
 
+def test_a_fault_of_the_adapter_is_no_refusal_of_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dummy, "describe", lambda _, value: {"device": value.nothing_of_that_name})
+    facts = observed(mixed)
+    assert facts["result"] is None
+    assert "AttributeError" in facts["x"]["adapter_failed"]
+    assert not any("error" in fact for fact in facts["steps"].values())
+
+
+def test_a_step_that_is_neither_operation_nor_scope_is_not_run() -> None:
+    with pytest.raises(ValueError, match="neither or both of op and scope"):
+        run(dummy(), {"steps": [{"id": "s1"}]})
+
+
 def test_describing_does_not_wait_and_reading_does() -> None:
     adapter = dummy()
 
