@@ -166,3 +166,11 @@ class Cell:
     def behaves(self) -> bool:
         """Say whether this is behaviour of the target; all else says why there is none."""
         return self.status in BEHAVIOUR
+
+    @property
+    def error(self) -> Mapping[str, str] | None:
+        """Return the error that the answer is about, or else the first one that was observed."""
+        seen = self.observation or {}
+        facts = [*seen.get("steps", {}).values(), seen.get("drain") or {}]
+        errors = [fact["error"] for fact in facts if "error" in fact]
+        return next((error for error in errors if error["type"] == self.facets.get("error.type")), errors[0] if errors else None)

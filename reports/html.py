@@ -21,6 +21,7 @@ from cases.contract import Entry, contract_for
 from cases.reading import walk
 from reports import marks
 from reports.cells import Cell
+from reports.headline import headline
 from reports.matrix import Column, Matrix
 from reports.writer import now
 
@@ -69,9 +70,8 @@ def _head(matrix: Matrix) -> Iterator[str]:
     yield f"<header><h1>{TITLE}</h1><p class=lead>{escape(_LEAD)}</p>"
     for warning in matrix.warnings:
         yield f"<p class=warning role=alert><b>Incomplete.</b> {escape(warning)}</p>"
-    deviating = sum(marks.deviates(cell) for _, cell in matrix.cells())
     rows = sum(map(len, matrix.areas.values()))
-    yield f"<p class=facts>{rows} questions, {len(matrix.columns)} targets. {_deviations(deviating)} Records: {records}.</p>"
+    yield f"<p class=facts>{rows} questions, {len(matrix.columns)} targets. {escape(_sentences(matrix))} Records: {records}.</p>"
     yield "<div class=tools><label>Find <input id=find type=search placeholder='case, answer or error' autocomplete=off></label>"
     yield "<label>Rows <select id=rows><option value=all>all<option value=differ>that differ between targets"
     yield "<option value=deviate>that deviate from a contract<option value=simulated>with simulated evidence"
@@ -81,7 +81,9 @@ def _head(matrix: Matrix) -> Iterator[str]:
         yield f"<label><input type=checkbox data-column={n} checked> {escape(column.key)}</label>"
     yield "</div></details><nav aria-label=areas>"
     yield "".join(f"<a href=#area-{escape(area)}>{escape(area)}</a>" for area in matrix.areas)
-    yield "</nav><span id=count role=status></span></div><p class=legend>"
+    yield "</nav><span id=count role=status></span></div>"
+    yield "<p class=hint>Each cell opens its evidence: what was asked, in the framework's own code, and what came of it.</p>"
+    yield "<p class=legend>"
     yield "".join(f"<span class='key {kind}'><i>{marks.MARKS[kind]}</i> {escape(marks.SAYS[kind])}</span>" for kind in marks.KINDS)
     yield "<span class='key simulated'>dashed: simulated</span>"
     yield "".join(f"<span class=key><b class=flag>{flag}</b> {escape(says)}</span>" for flag, says in marks.FLAGS.items())
@@ -94,10 +96,8 @@ def _head(matrix: Matrix) -> Iterator[str]:
     yield "</header>"
 
 
-def _deviations(count: int) -> str:
-    if not count:
-        return "Nothing deviates from what the frameworks promise."
-    return f"{count} {'answer deviates' if count == 1 else 'answers deviate'} from what a framework promises."
+def _sentences(matrix: Matrix) -> str:
+    return " ".join(f"{line.rstrip('.')}." for line in headline(matrix))
 
 
 def _column(n: int, column: Column) -> str:
@@ -129,7 +129,11 @@ def _cell(cell: Cell) -> str:
     flag = f"<b class=flag>{flags}</b>" if flags else ""
     simulated = " s" if cell.behaves and cell.evidence == "simulated" else ""
     classes = f"'{kind}{simulated}'" if simulated else kind
-    return f"<td class={classes}><button tabindex=-1><i>{marks.MARKS[kind]}</i> {escape(cell.outcome)}{flag}</button>"
+    # A badge stays with the last part of its word, a mark with the first: only between parts a word may break.
+    parts = [escape(part) for part in re.findall("[^-]+-?", cell.outcome)]
+    if flag:
+        parts[-1] = f"<span class=whole>{parts[-1]}{flag}</span>"
+    return f"<td class={classes}><button tabindex=-1><i>{marks.MARKS[kind]}</i>&nbsp;{''.join(parts)}</button>"
 
 
 # --- what is behind a cell -------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from tabulate import tabulate
 from cases.case import AREAS
 from reports import marks
 from reports.cells import Cell
+from reports.headline import headline, named, promised, reasons
 from reports.matrix import Column, Matrix
-from reports.terminal import promised
 
 #: Characters that Markdown or HTML would read as markup in running text.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
@@ -58,10 +58,15 @@ def _cell(column: Column, cell: Cell) -> str:
 
 def _deviations(matrix: Matrix) -> Iterator[str]:
     yield "## Deviations\n"
-    found = [(column, cell) for column, cell in matrix.cells() if marks.deviates(cell)]
-    for column, cell in found:
-        yield f"- {plain(column.key)}, `{cell.case}`: **{cell.outcome}**; {plain(promised(column, cell))}"
-    yield "" if found else "Nothing deviates from what the frameworks promise.\n"
+    yield from (f"{plain(line)}\n" for line in headline(matrix))
+    if not any(cell.behaves for _, cell in matrix.cells()):
+        yield from (f"- {plain(reason)}" for reason in reasons(matrix))
+    for column, cell in matrix.cells():
+        if marks.deviates(cell):
+            yield f"- {plain(named(column, cell))}, `{cell.case}`: **{cell.outcome}**; {plain(promised(column, cell))}"
+        if cell.stale:
+            yield f"- {plain(named(column, cell))}, `{cell.case}`: {cell.outcome}; {plain(cell.stale)}"
+    yield ""
 
 
 def _legend(matrix: Matrix) -> Iterator[str]:

@@ -25,6 +25,7 @@ SAYS: Mapping[str, str] = {
 FLAGS: Mapping[str, str] = {
     "!": "deviates from what the framework promises",
     "*": "a known deviation",
+    "^": "a known deviation that is gone",
     "?": "asked more than once, with different answers",
 }
 STATUS_SAYS: Mapping[str, str] = {
@@ -50,12 +51,12 @@ def kind(cell: Cell) -> str:
 def flags(cell: Cell) -> str:
     """Return the flags behind a cell's word."""
     verdict = {"deviates": "!", "known-deviation": "*"}.get(cell.verdict or "", "")
-    return verdict + ("?" if cell.answers else "")
+    return verdict + ("^" if cell.stale else "") + ("?" if cell.answers else "")
 
 
 def deviates(cell: Cell) -> bool:
-    """Say whether a cell deviates from its framework's contract (a known deviation does not)."""
-    return cell.verdict == "deviates" or bool(cell.stale)
+    """Say whether a cell deviates from its framework's contract; a known deviation does not, nor one that is gone."""
+    return cell.verdict == "deviates"
 
 
 def shorten(words: Iterable[str], limit: int) -> dict[str, str]:

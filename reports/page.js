@@ -72,7 +72,7 @@
       ...cell.r !== undefined ? section("Array API standard", entry(cell.r, norm)) : [],
       ...cell.c ? code(cell) : [],
       cell.old ? el("p", { class: "soft" }, "The question is asked otherwise today; this is today's code.") : "",
-      ...pairs.length ? section("Smaller facts", list(pairs)) : [],
+      ...pairs.length ? section("Facets", list(pairs)) : [],
       ...about(one, T(cell.o), c),
     ];
   };

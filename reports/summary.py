@@ -20,21 +20,32 @@ _LIMITS = (20, 16, 13, 10, 8, 6, 5, 4, 3)
 _CODE = 5
 #: Lines that a row's label may take.
 _LINES = 3
+#: Up to so many rows all are listed.
+_FEW = 40
 
 
 def short(matrix: Matrix, style: Style) -> tuple[str, dict[str, str]]:
     """Return the text and the words that it uses.
 
     Where every target that answers gives the same answer there is nothing to compare: such questions
-    are counted. The others are rows, one for all that have the same answers; a deviating one stands alone.
+    are counted. The others are rows, one for all that have the same answers; a deviating one stands alone,
+    and so does every row where there are few. Targets that were asked nothing are left out.
     """
-    groups = {area: list(_groups(matrix, cases)) for area, cases in matrix.areas.items()}
+    asked = [column for column in matrix.columns if any(case in column.cells for case in matrix.rows())]
+    matrix = matrix.chosen(asked or matrix.columns, matrix.rows())
+    every = len(list(matrix.rows())) <= _FEW
+    return _text(matrix, style, every=every)
+
+
+def _text(matrix: Matrix, style: Style, *, every: bool) -> tuple[str, dict[str, str]]:
+    groups = {area: list(_alone(cases) if every else _groups(matrix, cases)) for area, cases in matrix.areas.items()}
     rows = [group for found in groups.values() for group in found]
-    outcomes = [outcome for _, cell in matrix.cells() if cell.behaves and (outcome := cell.outcome) not in marks.PLAIN_WORDS]
+    outcomes = [cell.outcome for _, cell in matrix.cells() if _worded(matrix, cell)]
     layout = next((found for limit in _LIMITS if (found := _Layout(matrix, rows, style, marks.shorten(outcomes, limit), limit)).fits), None)
     if layout is None:  # too many targets for one block
         half = len(matrix.columns) // 2
-        texts = [short(matrix.chosen(columns, matrix.rows()), style) for columns in (matrix.columns[:half], matrix.columns[half:])]
+        halves = [matrix.chosen(columns, matrix.rows()) for columns in (matrix.columns[:half], matrix.columns[half:])]
+        texts = [_text(part, style, every=every) for part in halves]
         return "\n\n".join(text for text, _ in texts), {word: brief for _, words in texts for word, brief in words.items()}
     key = [f"{n:>2}  {_described(column)}" for n, column in enumerate(matrix.columns, 1)]
     shown = {column.cell(group[0]).outcome for group in rows for column in matrix.columns}
@@ -73,7 +84,7 @@ class _Layout:
         cell = column.cell(group[0])
         kind = marks.kind(cell)
         mark = self.style.mark(kind)
-        word = self.words.get(cell.outcome, "") if cell.behaves else ""
+        word = self.words.get(cell.outcome, "") if _worded(self.matrix, cell) else ""
         text = f"{mark}{' ' if word and self.limit > _CODE else ''}{word}{marks.flags(cell)}"
         return text if plain else self.style.paint(text, kind)
 
@@ -103,9 +114,13 @@ def _groups(matrix: Matrix, cases: tuple[str, ...]) -> Iterator[tuple[str, ...]]
     for case in cases:
         cells = [column.cell(case) for column in matrix.columns]
         if any(map(marks.flags, cells)) or len({cell.outcome for cell in cells if cell.behaves}) > 1:
-            alone = case if any(map(marks.deviates, cells)) else None
+            alone = case if any(marks.deviates(cell) or cell.stale for cell in cells) else None
             alike.setdefault((alone, *map(_look, cells)), []).append(case)
     yield from map(tuple, alike.values())
+
+
+def _alone(cases: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    yield from ((case,) for case in cases)
 
 
 def _look(cell: Cell) -> tuple[str, str]:
@@ -115,11 +130,25 @@ def _look(cell: Cell) -> tuple[str, str]:
 def _alike(matrix: Matrix, cases: tuple[str, ...], groups: list[tuple[str, ...]]) -> Iterator[str]:
     """Yield what is said of the cases that no row shows."""
     shown = {case for group in groups for case in group}
-    rest = [[cell.outcome for column in matrix.columns if (cell := column.cell(case)).behaves] for case in cases if case not in shown]
-    counts = Counter(outcomes[0] if outcomes else None for outcomes in rest)
+    counts = Counter(_said([column.cell(case) for column in matrix.columns]) for case in cases if case not in shown)
     if counts:
-        listed = ", ".join(f"{count} × {outcome or 'no answer at all'}" for outcome, count in counts.most_common())
-        yield f"{sum(counts.values())} more, alike on every target that answers: {listed}"
+        listed = ", ".join(f"{count} × {outcome}" for outcome, count in counts.most_common())
+        number = sum(counts.values())
+        what = "more" if shown else "question" if number == 1 else "questions"
+        yield f"{number} {what}, the same everywhere: {listed}"
+
+
+def _said(cells: list[Cell]) -> str:
+    """Return the one answer of a row, or why nobody answers where that is one reason; what was not asked is none."""
+    if answers := {cell.outcome for cell in cells if cell.behaves}:
+        return min(answers)
+    statuses = {cell.status for cell in cells}
+    return min(statuses - {"not-run"} or statuses) if len(statuses - {"not-run"}) < 2 else marks.SAYS[marks.NONE]
+
+
+def _worded(matrix: Matrix, cell: Cell) -> bool:
+    """Say whether a word stands behind a cell's mark: one target alone has room to say why there is no answer."""
+    return cell.outcome not in marks.PLAIN_WORDS and (cell.behaves or len(matrix.columns) == 1)
 
 
 def _label(names: list[str]) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from tabulate import SEPARATING_LINE, tabulate
 
-from cases.contract import contract_for
 from reports import marks
 from reports.cells import Cell
+from reports.headline import headline, named, promised, reasons
 from reports.matrix import Column, Matrix
 from reports.style import FORMAT, Style, folded, wrapped
 from reports.summary import short
@@ -19,6 +19,8 @@ from reports.summary import short
 _LIMITS = (20, 16, 13, 10, 9)
 #: Deviations of one kind that are listed one by one; more are counted.
 _LISTED = 20
+
+
 def render(matrix: Matrix, style: Style | None = None, *, deviations_first: bool = False, compact: bool = False) -> str:
     """Return the whole text. `compact` puts rows together that are alike on every target."""
     style = style or Style()
@@ -35,7 +37,8 @@ def render(matrix: Matrix, style: Style | None = None, *, deviations_first: bool
         rows = list(_rows(matrix))
         blocks, words = _blocks(matrix, rows, style)
         parts += [_table(block, rows, words, style) for block in blocks]
-    parts.append("\n".join(_legend(matrix, words, style, compact=compact)))
+    below = _legend(matrix, words, style, compact=compact), _absent(matrix, style), _sources(matrix, style)
+    parts += ["\n".join(lines) for lines in below]
     return style.fit("\n\n".join(part for part in parts if part) + "\n")
 
 
@@ -143,30 +146,19 @@ def _folded(text: str, width: int) -> Iterator[str]:
 
 
 def _deviations(matrix: Matrix, style: Style) -> Iterator[str]:
-    found = [(column, cell) for column, cell in matrix.cells() if marks.deviates(cell)]
-    if not found:
-        yield "Nothing deviates from what the frameworks promise."
-        return
-    yield style.paint(f"{len(found)} {'answer deviates' if len(found) == 1 else 'answers deviate'} from what a framework promises", "title")
+    yield from (style.paint(line, "title") for line in wrapped(headline(matrix), style, 4))
+    if not any(cell.behaves for _, cell in matrix.cells()):
+        yield from wrapped([f"  {reason}" for reason in reasons(matrix)], style, 4)
     groups: dict[tuple[str, str], dict[tuple[str, str], list[str]]] = {}
-    for column, cell in found:
-        outcomes = groups.setdefault((column.key, promised(column, cell)), {})
-        outcomes.setdefault((style.mark(marks.kind(cell)), cell.outcome), []).append(cell.case)
-    for (key, promise), outcomes in groups.items():
-        yield from wrapped([f"{key}, {promise}"], style, 4)
+    for column, cell in matrix.cells():
+        for said in ([promised(column, cell)] if marks.deviates(cell) else []) + ([cell.stale] if cell.stale else []):
+            outcomes = groups.setdefault((named(column, cell), said), {})
+            outcomes.setdefault((style.mark(marks.kind(cell)), cell.outcome), []).append(cell.case)
+    for (name, said), outcomes in groups.items():
+        yield from wrapped([f"{name}, {said}"], style, 4)
         for (mark, outcome), cases in outcomes.items():
             more = f" and {len(cases) - _LISTED} more" if len(cases) > _LISTED else ""
             yield from wrapped([f"    {mark} {outcome}: {', '.join(cases[:_LISTED])}{more}"], style, 6)
-
-
-def promised(column: Column, cell: Cell) -> str:
-    """Return in a sentence what an answer was held against."""
-    if cell.stale:
-        return cell.stale
-    entry = contract_for(column.target.framework).promise(cell.case, column.target.device, column.target.version)
-    if entry is None or not entry.answers:
-        return "nobody promises that"
-    return f"{entry.strength}: {' or '.join(entry.answers)} ({entry.source})"
 
 
 def _legend(matrix: Matrix, words: Mapping[str, str], style: Style, *, compact: bool) -> Iterator[str]:
@@ -181,9 +173,15 @@ def _legend(matrix: Matrix, words: Mapping[str, str], style: Style, *, compact: 
         names = {"m": "measured", "s": "simulated", "d": "documented"}
         lines += [f"({letter})  {names[letter]}, other than the column's head says" for letter in letters]
     yield from wrapped(lines, style, 4)
+
+
+def _absent(matrix: Matrix, style: Style) -> Iterator[str]:
     if matrix.absent:
         yield style.paint("Not here", "title")
         yield from wrapped([f"{name}: {why}" for name, why in matrix.absent.items()], style, 4)
+
+
+def _sources(matrix: Matrix, style: Style) -> Iterator[str]:
     yield from wrapped([f"Note: {note}." for note in matrix.notes], style, 4)
     yield from wrapped(["Records: " + ", ".join(f"{name} ({start})" for name, start, _ in matrix.records)], style, 4)
 

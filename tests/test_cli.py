@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from packaging.specifiers import SpecifierSet
 
 from cases import catalogue
-from reports.verbs import VERBS
+from cases.contract import Contract, Entry
+from reports.style import Style
+from reports.verbs import VERBS, explain
 from tests import sample
 
 ROOT = Path(__file__).parent.parent
@@ -103,6 +106,7 @@ def test_explain_tells_question_answers_code_and_contracts() -> None:
         assert f"{kind}: {says}" in flat
     assert "control: placement/matmul/device-device" in text
     assert "claims: D1.11" in text
+    assert "D1.11: What comes of a matrix product between host and accelerator, in both orders?" in flat
     assert "s1 = torch.full([256, 256], 2.0, dtype=torch.float32, device=host)" in text
     assert "device=accelerator" in text
     assert "s1 = xp.full(tuple([256, 256]), 2.0, dtype=xp.float32, device=host)" in text
@@ -127,7 +131,35 @@ def test_show_gives_cells_that_fit_the_schema(record: Path) -> None:
     assert len(cells) == len(sample.KINDS) * len(sample.CASES)
     for cell in cells:
         assert {"target", "case", "status", "answer", "facets", "evidence", "verdict"} <= cell.keys()
+        error = cell.pop("error", None)
+        assert (error is not None) == (cell["class"] == "refuses")
         CELL.validate({"type": "cell", **cell} | ({"observation": {"steps": {}}} if cell["status"] == "answered" else {}))
+
+
+def test_show_gives_the_error_of_what_was_refused(record: Path) -> None:
+    arguments = ("show", record, "--target", "dummy:accel", "--case", "scalars/one-element/host-accelerator/left")
+    (cell,) = json.loads(said(*arguments, "--json"))
+    assert cell["error"]["type"] == cell["facets"]["error.type"]
+    heads, row = said(*arguments).splitlines()
+    assert heads.split() == ["target", "case", "answer", "evidence", "verdict", "reason"]
+    assert row[heads.index("verdict") : heads.index("reason")].strip() == cell["verdict"]
+    assert row[heads.index("reason") :] == f"{cell['error']['type']}: {cell['error']['text'].splitlines()[0]}"
+
+
+def test_explain_leaves_out_what_an_earlier_promise_overrules(monkeypatch: pytest.MonkeyPatch) -> None:
+    def entry(says: str, *targets: str, versions: str = "", answers: tuple[str, ...] = ("raises",)) -> Entry:
+        return Entry(("*",), targets, answers, "guaranteed", "https://example.org", says, SpecifierSet(versions))
+
+    promises = (
+        entry("old", "*", versions="<2"), entry("fakes", "fake-*"), entry("one-fake", "fake-cuda"), entry("some", "cuda", "fake-mps"),
+        entry("letters", "fake-?"), entry("rest", "*", answers=("raises", "no-word-of-it")), entry("never", "*"),
+    )  # fmt: skip
+    monkeypatch.setattr("cases.contract.contract_for", lambda framework: Contract(framework, promises, ()))
+    lines = list(explain._promises("any", catalogue()["placement/matmul/host-accelerator"], Style(200)))
+    assert [line.rpartition(" ")[2] for line in lines[::2]] == ["old", "fakes", "some", "rest"]
+    assert not any("no-word-of-it" in line for line in lines)
+    assert explain._covers("fake-*", "fake-?")
+    assert not explain._covers("fake-?", "fake-*")
 
 
 def test_show_takes_globs(record: Path) -> None:
@@ -142,7 +174,7 @@ def test_show_takes_globs(record: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "sign"), [("terminal", "✓ works"), ("markdown", "| ✓ works"), ("html", "<!doctype html>"), ("json", '"rows"')]
+    ("form", "sign"), [("terminal", "✓  works"), ("markdown", "| ✓ works"), ("html", "<!doctype html>"), ("json", '"rows"')]
 )
 def test_matrix_has_four_formats_on_standard_output_and_in_files(record: Path, tmp_path: Path, form: str, sign: str) -> None:
     text = said("matrix", record, "--format", form)
@@ -151,6 +183,13 @@ def test_matrix_has_four_formats_on_standard_output_and_in_files(record: Path, t
     assert said("matrix", record, "--format", form, "--output", path) == f"{path}\n"
     written = path.read_text("utf-8")
     assert written == text or form == "html"  # the page says when it was made
+
+
+def test_matrix_is_compact_unless_all_is_wanted(record: Path) -> None:
+    assert " 1  dummy:accel 1.0: " in said("matrix", record)
+    full = said("matrix", record, "--full")
+    assert " 1  dummy:accel" not in full
+    assert "✓ works" in full
 
 
 def test_matrix_chooses_and_merges(record: Path, tmp_path: Path) -> None:
@@ -163,7 +202,7 @@ def test_matrix_chooses_and_merges(record: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [80, 160])
 def test_matrix_keeps_to_a_width(record: Path, width: int) -> None:
-    for arguments in (("--width", width), ("--width", width, "--compact", "--deviations-first")):
+    for arguments in (("--width", width), ("--width", width, "--full", "--deviations-first")):
         assert max(map(len, said("matrix", record, *arguments).splitlines())) <= width
     assert max(map(len, said("matrix", record, COLUMNS=str(width)).splitlines())) <= width
 
@@ -171,7 +210,7 @@ def test_matrix_keeps_to_a_width(record: Path, width: int) -> None:
 def test_a_locale_without_the_marks_gets_others(record: Path) -> None:
     done = ask("matrix", record, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "+ works" in done.stdout
+    assert "+  works" in done.stdout
     assert ask("explain", "placement/add/host-accelerator", PYTHONIOENCODING="ascii").returncode == 0
 
 

@@ -200,7 +200,7 @@ def test_a_crash_is_shown_as_wrong_and_never_as_no_answer(tmp_path: Path) -> Non
     merged = matrix(one_cell(tmp_path / "r.jsonl", died))
     assert "✗ crashed!" in terminal.render(merged)
     assert "✗ **crashed**!" in markdown.render(merged)
-    assert re.search(r"<td class='wrong s'><button tabindex=-1><i>✗</i> crashed<b", html.render(merged))
+    assert re.search(r"<td class='wrong s'><button tabindex=-1><i>✗</i>&nbsp;<span class=whole>crashed<b", html.render(merged))
 
 
 def test_answers_that_varied_are_flagged(tmp_path: Path) -> None:
@@ -264,13 +264,56 @@ def test_colour_wants_a_terminal_and_no_no_color(monkeypatch: pytest.MonkeyPatch
     assert not style_of(io.TextIOWrapper(io.BytesIO(), "latin-1")).unicode
 
 
-def test_the_compact_rows_and_counts_add_up_to_all_cases(plain: Matrix) -> None:
-    text = terminal.render(plain, Style(120), compact=True)
-    alike = sum(map(int, re.findall(r"^(\d+) more, alike", text, re.M)))
-    several = sum(map(int, re.findall(r"^(\d+) × ", text, re.M)))
+def test_the_compact_rows_and_counts_add_up_to_all_cases(tmp_path: Path) -> None:
+    cases = [case for case in catalogue() if case.partition("/")[0] in ("placement", "moving")][::2]
+    assert len(cases) > 40
+    merged = matrix(sample.record(tmp_path / "r.jsonl", cases=dict.fromkeys((*cases, *sample.CASES))))
+    text = terminal.render(merged, Style(120), compact=True)
+    alike = sum(map(int, re.findall(r"^(\d+) (?:more|questions?), the same everywhere: ", text, re.M)))
+    several = sum(map(int, re.findall(r"^(\d+) × \D.* [✓⊘✗~·]", text, re.M)))
     alone = len([line for line in text.splitlines() if re.match(r"[a-z-]+/[a-z/-]+ +[✓⊘✗~·]", line)])
-    assert alike + several + alone == len(sample.CASES)
-    assert "to-same/object" in text
+    assert alike + several + alone == len(list(merged.rows()))
+    assert alike
+    assert several + alone
+    lines = text.splitlines()
+    for area in merged.areas:  # "more" is said only below rows
+        assert " more, the same everywhere" not in lines[lines.index(area) + 1]
+
+
+def test_few_rows_or_one_target_are_listed_one_by_one(plain: Matrix) -> None:
+    text = terminal.render(plain, Style(120), compact=True)
+    assert "the same everywhere" not in text
+    assert all(re.search(rf"^{case.partition('/')[2]} +[✓⊘✗~·]", text, re.M) for case in sample.CASES)
+    one = terminal.render(plain.chosen(plain.columns[1:2], plain.rows()), Style(120), compact=True)
+    assert re.search(r"^equality/accelerator-peer +· not-applicable$", one, re.M)
+
+
+def test_a_target_that_was_asked_nothing_is_left_out_of_the_summary(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "r.jsonl", sample.header(["accel", "no-peer"]))
+    writer.write(sample.cell("accel", sample.CASES[0]))
+    writer.close(complete=True)
+    text = terminal.render(matrix(tmp_path / "r.jsonl"), Style(120), compact=True, deviations_first=True)
+    assert "dummy:accel" in text
+    assert "dummy:no-peer" not in text
+
+
+def test_questions_without_an_answer_are_counted_by_reason(tmp_path: Path) -> None:
+    cases = list(catalogue())[:60]
+    writer = Writer(tmp_path / "r.jsonl", sample.header(["accel", "no-peer"], cases))
+    empty: dict[str, Any] = {"answer": None, "class": None, "verdict": None, "norm": None, "facets": {}}
+    for n, case in enumerate(cases):
+        for kind in ("accel", "no-peer"):
+            status = "not-offered" if n < 50 else "not-applicable" if kind == "accel" else "inconclusive"
+            writer.write(sample.cell("accel", sample.CASES[0], target=f"dummy:{kind}", case=case, status=status, why="no ramp", **empty))
+    writer.close(complete=True)
+    text = terminal.render(matrix(tmp_path / "r.jsonl"), Style(120), compact=True, deviations_first=True)
+    assert text.startswith(
+        "Nothing was answered.\n  100 × not-offered: no ramp\n  10 × not-applicable: no ramp\n  10 × inconclusive: no ramp\n"
+    )
+    assert "deviates" not in text
+    assert "60 questions, the same everywhere: 50 × not-offered, 10 × no answer" in text
+    assert "Nothing was answered." in html.render(matrix(tmp_path / "r.jsonl"))
+    assert "10 × inconclusive: no ramp" in markdown.render(matrix(tmp_path / "r.jsonl"), deviations_first=True)
 
 
 def test_short_words_are_short_distinct_and_in_the_legend(plain: Matrix) -> None:
@@ -288,7 +331,8 @@ def test_deviations_come_first_when_asked(tmp_path: Path) -> None:
     merged = matrix(one_cell(tmp_path / "r.jsonl", sample.cell("accel", sample.CASES[0], verdict="deviates")))
     first = terminal.render(merged, deviations_first=True)
     assert first.splitlines()[:3] == [
-        "1 answer deviates from what a framework promises", "dummy:accel, nobody promises that", "    ✓ works: placement/create/device",
+        "1 answer deviates from what a framework promises, on a simulated device", "dummy:accel (simulated), nobody promises that",
+        "    ✓ works: placement/create/device",
     ]  # fmt: skip
     assert terminal.render(merged).lstrip().startswith("dummy:accel")
     good = matrix(one_cell(tmp_path / "g.jsonl", sample.cell("accel", sample.CASES[0], verdict="conforms")))
@@ -297,8 +341,36 @@ def test_deviations_come_first_when_asked(tmp_path: Path) -> None:
 
 def test_a_known_deviation_that_is_gone_comes_first_too(tmp_path: Path) -> None:
     stale = sample.cell("accel", sample.CASES[0], verdict="conforms", stale="known deviation is gone: it read garbage")
-    text = terminal.render(matrix(one_cell(tmp_path / "r.jsonl", stale)), deviations_first=True)
-    assert "known deviation is gone: it read garbage" in text
+    merged = matrix(one_cell(tmp_path / "r.jsonl", stale))
+    for compact in (False, True):
+        text = terminal.render(merged, deviations_first=True, compact=compact)
+        assert text.splitlines()[:2] == [
+            "1 known deviation is gone: take its entry out of the contract",
+            "dummy:accel (simulated), known deviation is gone: it read garbage",
+        ]  # fmt: skip
+        assert "deviates" not in text.partition("\n\n")[0]
+        assert "^  a known deviation that is gone" in text
+    for page in (html.render(merged), markdown.render(merged, deviations_first=True)):
+        assert "1 known deviation is gone: take its entry out of the contract" in page
+
+
+@pytest.mark.parametrize(
+    ("evidence", "says"),
+    [
+        (("measured", "measured"), "2 answers deviate from what a framework promises"),
+        (("measured", "simulated"), "2 answers deviate from what a framework promises, 1 of them on simulated devices"),
+        (("simulated", "simulated"), "2 answers deviate from what a framework promises, all on simulated devices"),
+    ],
+)  # fmt: skip
+def test_the_headline_says_what_was_simulated(tmp_path: Path, evidence: tuple[str, str], says: str) -> None:
+    writer = Writer(tmp_path / "r.jsonl", sample.header(["accel"], sample.CASES[:2]))
+    for case, one in zip(sample.CASES[:2], evidence, strict=True):
+        writer.write(sample.cell("accel", case, verdict="deviates", evidence=one))
+    writer.close(complete=True)
+    lines = terminal.render(matrix(tmp_path / "r.jsonl"), deviations_first=True).splitlines()
+    assert lines[0] == says
+    assert ("dummy:accel (simulated), nobody promises that" in lines) == ("simulated" in evidence)
+    assert ("dummy:accel, nobody promises that" in lines) == ("measured" in evidence)
 
 
 def test_nothing_started_is_said(tmp_path: Path) -> None:

@@ -66,6 +66,8 @@ def _lines(one: Any, targets: list[Any] | None, chosen: argparse.Namespace, styl
     yield f"control: {one.control or 'none, it stands alone'}"
     if one.claims:
         yield f"claims: {', '.join(one.claims)}"
+        known = _claims()
+        yield from wrapped([f"  {claim}: {known[claim]}" for claim in one.claims if claim in known], style, 4)
     if one.environment:
         yield f"environment: {one.environment}"
     frameworks = {target.framework for target in targets} if targets else None
@@ -90,17 +92,46 @@ def _promises(framework: str, one: Any, style: Any) -> Iterator[str]:
 
     contract = contract_for(framework)
     found = [
-        (what, entry) for what, entries in (("known deviation", contract.deviations), ("", contract.promises)) for entry in entries
-        if any(fnmatchcase(one.id, glob) for glob in entry.cases)
+        (what, entry) for what, entries in (("known deviation", contract.deviations), ("", contract.promises))
+        for entry in _in_force([entry for entry in entries if any(fnmatchcase(one.id, glob) for glob in entry.cases)])
     ]  # fmt: skip
+    possible = {*one.answers.words, "crashed", "hung"}
     for what, entry in found:
         scope = "" if entry.targets == ("*",) else f" on {', '.join(entry.targets)}"
         scope += f" in {entry.versions}" if str(entry.versions) else ""
-        words = " or ".join(entry.answers)
+        words = " or ".join(word for word in entry.answers if word in possible)
         yield from wrapped([f"  {what or entry.strength}{scope}{': ' if words else ''}{words}. {entry.says}"], style, 4)
         yield f"    {entry.source}"
     if not found:
         yield "  no contract speaks of it"
+
+
+def _in_force(entries: list[Any]) -> Iterator[Any]:
+    """Yield the entries that some target in some version comes to: the first one that fits speaks."""
+    taken: list[str] = []
+    for entry in entries:
+        if not all(any(_covers(wide, glob) for wide in taken) for glob in entry.targets):
+            yield entry
+        if not str(entry.versions):
+            taken += entry.targets
+
+
+def _covers(wide: str, glob: str) -> bool:
+    """Say whether a glob surely matches all that another does; with * alone no wildcard can pass for a letter."""
+    from fnmatch import fnmatchcase
+
+    return wide == glob or (not set("?[") & set(wide) and fnmatchcase(glob, wide))
+
+
+def _claims() -> dict[str, str]:
+    """Return the questions of the claims, where the checkout's tests are there."""
+    import tomllib
+
+    path = Path(__file__).parents[2] / "tests" / "claims.toml"
+    try:
+        return {name: str(says) for name, says in tomllib.loads(path.read_text("utf-8"))["claims"].items()}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, AttributeError):
+        return {}
 
 
 def _code(framework: str, adapter: str | None, one: Any, target: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 FORMATS = ("terminal", "markdown", "html", "json")
 _EXAMPLES = """examples:
   python -m reports matrix reports/out/latest.jsonl
+  python -m reports matrix reports/out/latest.jsonl --full
   python -m reports matrix mine.jsonl from-a-gpu-machine.jsonl --format html --output page.html
   python -m reports matrix reports/out/latest.jsonl --deviations-first --target 'jax:*' --case 'scalars/*'
 """
@@ -26,7 +27,7 @@ def register(verbs: Any) -> None:
     verb.add_argument("--output", type=Path, metavar="PATH", help="write there instead of to standard output")
     verb.add_argument("--width", type=_width, metavar="N", help="columns of the terminal format (default: the terminal's)")
     verb.add_argument("--deviations-first", action="store_true", help="begin with the answers that deviate from a contract")
-    verb.add_argument("--compact", action="store_true", help="terminal: cases that are answered alike in one row, codes for words")
+    verb.add_argument("--full", action="store_true", help="terminal: all rows, with whole words, instead of those that differ")
     verb.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets whose name matches")
     verb.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose id matches")
     verb.set_defaults(run=run)
@@ -86,4 +87,4 @@ def _text(chosen: argparse.Namespace, matrix: Any) -> str:
     style = style_of(width=chosen.width)
     if chosen.output is not None:
         style = replace(style, colour=False, unicode=True)
-    return terminal.render(matrix, style, deviations_first=chosen.deviations_first, compact=chosen.compact)
+    return terminal.render(matrix, style, deviations_first=chosen.deviations_first, compact=not chosen.full)

@@ -44,13 +44,13 @@ def run(chosen: argparse.Namespace) -> None:
     cases = matching(ordered, chosen.case, "case")
     cells = [record.cells[target, case] for target in targets for case in cases if (target, case) in record.cells]
     if chosen.json:
-        facts = [{key: value for key, value in cell.to_json(observation=False).items() if key != "type"} for cell in cells]
+        facts = [{key: value for key, value in cell.to_json(observation=False).items() if key != "type"} | _error(cell) for cell in cells]
         print(json.dumps(facts, indent=1, ensure_ascii=False))
         return
     from tabulate import tabulate
 
-    rows = [[cell.target, cell.case, _said(cell), cell.evidence, cell.verdict or cell.why] for cell in cells]
-    print(tabulate(rows, ["target", "case", "answer", "evidence", "verdict"], tablefmt="plain", disable_numparse=True))
+    rows = [[cell.target, cell.case, _said(cell), cell.evidence, cell.verdict or "", _reason(cell)] for cell in cells]
+    print(tabulate(rows, ["target", "case", "answer", "evidence", "verdict", "reason"], tablefmt="plain", disable_numparse=True))
     for target in targets:
         if not record.targets[target].available:
             print(f"{target} didn't start: {record.targets[target].why}")
@@ -58,3 +58,16 @@ def run(chosen: argparse.Namespace) -> None:
 
 def _said(cell: Any) -> str:
     return f"{cell.outcome} (asked again: {' or '.join(cell.answers)})" if cell.answers else str(cell.outcome)
+
+
+def _reason(cell: Any) -> str:
+    """Return why there is no answer, or the first line of the error that refused."""
+    error = cell.error if cell.kind == "refuses" else None
+    lines = error["text"].strip().splitlines() if error else []
+    text = f"{error['type']}: {lines[0]}" if error and lines else error["type"] if error else cell.why
+    return " ".join(text.split())
+
+
+def _error(cell: Any) -> dict[str, Any]:
+    error = cell.error if cell.kind == "refuses" else None
+    return {"error": {"type": error["type"], "text": error["text"]}} if error else {}
