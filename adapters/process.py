@@ -152,7 +152,8 @@ class Process:
 
     def _send(self, data: bytes) -> None:
         assert self._popen.stdin is not None
-        with contextlib.suppress(OSError):  # a dead worker is noticed by what it doesn't answer
+        # A dead worker is noticed by what it doesn't answer; another thread may have closed the pipe meanwhile.
+        with contextlib.suppress(OSError, ValueError):
             view = memoryview(data)
             while view:
                 view = view[self._popen.stdin.write(view) or 0 :]
@@ -168,18 +169,20 @@ class Process:
 
     def _listen(self, stream: IO[bytes]) -> None:
         rest = b""
-        while chunk := stream.read(65536):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                self._lines.put(line)
-            if len(rest) > LONGEST:
-                self._lines.put(b"(a line without an end)")
-                break
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := stream.read(65536):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._lines.put(line)
+                if len(rest) > LONGEST:
+                    self._lines.put(b"(a line without an end)")
+                    break
         self._lines.put(None)
 
     def _drain(self, stream: IO[bytes]) -> None:
-        while chunk := stream.read(4096):
-            self._said.append(chunk)
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := stream.read(4096):
+                self._said.append(chunk)
 
     # --- the end --------------------------------------------------------------------------------
 
