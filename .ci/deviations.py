@@ -1,7 +1,7 @@
 """Compare a run's deviations with the ones that were looked at: `python .ci/deviations.py RECORD`.
 
 The default run fails where a framework breaks a promise of its own that nobody has reported yet. On the pinned
-versions that list is known; a submission must neither add to it nor shorten it without a word.
+versions that list is known; a change must neither add to it nor shorten it without a word.
 """
 
 from __future__ import annotations
