@@ -68,11 +68,22 @@ class Contract:
 
     def promise(self, case: str, kind: str, version: str) -> Entry | None:
         """Return the first promise about the case."""
-        return next((e for e in self.promises if e.speaks_of(case, kind, version)), None)
+        return self._first(self.promises, case, kind, version)
 
     def deviation(self, case: str, kind: str, version: str) -> Entry | None:
         """Return the first known deviation about the case."""
-        return next((e for e in self.deviations if e.speaks_of(case, kind, version)), None)
+        return self._first(self.deviations, case, kind, version)
+
+    def _first(self, entries: tuple[Entry, ...], case: str, kind: str, version: str) -> Entry | None:
+        # A run asks about the same case for each target, twice for the norm: look through the entries once.
+        key = (id(entries), case, kind, version)
+        if key not in self._found:
+            self._found[key] = next((e for e in entries if e.speaks_of(case, kind, version)), None)
+        return self._found[key]
+
+    @cached_property
+    def _found(self) -> dict[tuple[int, str, str, str], Entry | None]:
+        return {}
 
     def verdict(self, case: str, kind: str, version: str, answer: str) -> str:
         """Hold an answer (or `crashed`, `hung`) against the contract.

@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from cases.words import EFFECTS, IMPLIED, LOOKS, OPERATIONS, ROLES, SCOPES, SPELLINGS
@@ -79,7 +80,7 @@ class Program:
         """Return the program as it goes to a worker."""
         return {"steps": self.steps}
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Return a fingerprint of what is asked: records with the same one can be compared."""
         text = json.dumps(self.wire(), sort_keys=True, separators=(",", ":"))
