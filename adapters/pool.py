@@ -37,6 +37,8 @@ class Pool:
         self._done: dict[tuple[str, str], dict[str, Any]] = {}
         self._changed = threading.Condition()
         self._closed = False
+        #: Why no more answers can be handed on, "" while they can.
+        self.failure = ""
         self._lanes: dict[Spec, Lane] = {}
         self._hosts = [(w, self._lane(w.spec, w)) for w in wanted]
         self._threads: list[threading.Thread] = []
@@ -62,6 +64,8 @@ class Pool:
                 found: dict[str, Target] = {}
                 for wanted, lane in self._hosts:
                     hello, why = lane.hello()
+                    if hello is not None and (wrong := misfit(hello)):
+                        hello, why = None, f"{wanted.spec.framework}: its hello isn't made as the protocol says: {wrong}"
                     for selector in wanted.selectors:
                         for target in _chosen(selector, wanted, hello, why):
                             if target["target"] in found and found[target["target"]]["spec"] != target["spec"]:
@@ -106,7 +110,8 @@ class Pool:
                 if self._closed:
                     return
                 replies = lane.ask(request, targets[request.target]["device"])
-            self._finish(request, replies, writer)
+            if not self._finish(request, replies, writer):
+                return
 
     def _time(self, working: list[threading.Thread], alone: list[tuple[Lane, Request]], targets: dict[str, Target], writer: Writer) -> None:
         for thread in working:
@@ -120,14 +125,22 @@ class Pool:
                 replies = lane.ask(request, targets[request.target]["device"])
             finally:
                 self._quiet.set()
-            self._finish(request, replies, writer)
+            if not self._finish(request, replies, writer):
+                return
 
-    def _finish(self, request: Request, replies: list[dict[str, Any]], writer: Writer) -> None:
+    def _finish(self, request: Request, replies: list[dict[str, Any]], writer: Writer) -> bool:
+        """Hand on an answer; False when the run is over. A writer that fails ends it for everybody who waits."""
         with self._writing:
             if self._closed:
-                return
-            cell = writer(request, replies)
+                return False
+            try:
+                cell = writer(request, replies)
+            except Exception as error:
+                self.failure = f"{type(error).__name__}: {error}"
+                self.close()
+                return False
         self._keep(request.key, cell)
+        return True
 
     def _keep(self, key: tuple[str, str], cell: dict[str, Any]) -> None:
         with self._changed:
@@ -192,6 +205,24 @@ def _chosen(selector: Selector, wanted: Wanted, hello: dict[str, Any] | None, wh
             "dtypes": hello["dtypes"], "environments": sorted(hello["environments"]),
             "environment_of": hello["environments"], "spec": wanted.spec, "explicit": selector.explicit,
         }  # fmt: skip
+
+
+def misfit(hello: dict[str, Any]) -> str:
+    """Return what is wrong with the form of a hello, "" when nothing is."""
+    kinds: dict[str, type] = {"version": str, "build": dict, "machine": dict, "environment": dict, "environments": dict, "devices": dict}
+    kinds |= {"operations": list, "dtypes": list}
+    for key, kind in kinds.items():
+        if not isinstance(hello.get(key), kind):
+            return f"{key} is {hello.get(key)!r:.80}"
+    for name, facts in hello["devices"].items():
+        roles = facts.get("roles") if isinstance(facts, dict) else None
+        if not isinstance(facts, dict) or (facts.get("available") and not isinstance(roles, dict)):
+            return f"device {name} is {facts!r:.80}"
+        for role, said in (roles or {}).items():
+            fits = isinstance(said, dict) and all(isinstance(said.get(k), str) for k in ("name", "expression", "evidence"))
+            if not fits or said["evidence"] not in ("measured", "simulated", "documented"):
+                return f"role {role} of {name} is {said!r:.80}"
+    return ""
 
 
 def _unavailable(name: str, why: str, explicit: bool) -> Target:

@@ -26,6 +26,8 @@ from adapters.worker import ADAPTERS, PROTOCOL
 _HERE = Path(__file__).parent
 #: Longest line that a worker may answer, in bytes.
 LONGEST = 16 * 2**20
+#: So many lines may come before the worker's first word.
+_BANNER = 200
 _SHARED = ("__init__", "base", "timing", "interpret", "worker")
 
 
@@ -112,7 +114,12 @@ class Process:
 
     def _ready(self, where: str, deadline: float) -> None:
         try:
+            until = time.monotonic() + deadline
             said = self._line(deadline)
+            for _ in range(_BANNER):  # a shell behind ssh may greet before Python starts
+                if said.endswith(b"ready"):
+                    return
+                said = self._line(max(until - time.monotonic(), 0.1))
         except WorkerFailed as failed:
             said = str(failed).encode()
         if said != b"ready":
@@ -132,6 +139,8 @@ class Process:
         """
         request = {"type": "run", "device": device, "program": program, **({"roles": roles} if roles else {})}
         reply = self._ask(request, deadline)
+        if reply.get("type") == "error":
+            raise WorkerFailed("inconclusive", f"the worker itself failed: {str(reply.get('error')).strip().splitlines()[-1][:300]}")
         observation = reply.get("observation")
         if reply.get("type") != "observation" or not isinstance(observation, dict) or not isinstance(observation.get("steps"), dict):
             raise WorkerFailed("crashed", f"no observation but: {json.dumps(reply)[-600:]}")

@@ -140,6 +140,13 @@ def read(path: Path) -> Contract:
     unknown = set(data) - {"framework", "promise", "deviation"}
     if unknown or not isinstance(data.get("framework"), str):
         raise ContractError(f"{path.name}: wants framework, [[promise]] and [[deviation]], not {sorted(unknown)}")
+    try:
+        return _contract(path, data)
+    except (TypeError, AttributeError) as error:
+        raise ContractError(f"{path.name}: an entry has a value of the wrong kind: {error}") from error
+
+
+def _contract(path: Path, data: Mapping[str, Any]) -> Contract:
     return Contract(
         data["framework"],
         tuple(_entry(path, n, item, "accepts") for n, item in enumerate(data.get("promise", []), 1)),

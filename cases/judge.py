@@ -162,8 +162,9 @@ def _error_facets(reading: Reading, error: Mapping[str, Any], target: Mapping[st
     if operands:
         found["operands"] = "damaged" if False in operands else "unknown" if None in operands else "intact"
     if reading.program.healthy is not None:
-        healthy = reading.steps.get(reading.program.healthy, {})
-        found["device works"] = "value" in healthy and reading.step_right(reading.program.healthy) is not False
+        healthy = reading.steps.get(reading.program.healthy)
+        if healthy is not None:  # the probes run only after a refusal that they know of
+            found["device works"] = "value" in healthy and reading.step_right(reading.program.healthy) is not False
     return found
 
 

@@ -35,4 +35,6 @@ def closing(path: Path, reporter: Any) -> None:
         reporter.write_line(f"page:   {page}")
     except OSError as error:
         reporter.write_line(f"no page: {page} can't be written ({error.strerror or error})")
+    except Exception as error:
+        reporter.write_line(f"no page: it can't be made of this record ({type(error).__name__}: {error})")
     reporter.write_line(f"record: {path}")

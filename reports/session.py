@@ -130,6 +130,7 @@ class Controller(Session):
             self._chosen = self._choose(option.case)
             known = adapters(option.adapter)
             named = option.target or _named_by_ids(config.args)
+            self._typed = [parse(text) for text in named]
             self._selectors = [parse(text) for text in named] or [Selector(name, "*") for name in known]
             wanted, absent = plan(self._selectors, known)
         except (CatalogueError, ContractError, SelectorError) as error:
@@ -148,7 +149,9 @@ class Controller(Session):
         self.address = (self._listener.address, key.hex(), [one.id for one in self._chosen])
         threading.Thread(target=self._accept, daemon=True).start()
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, _terminated)
+            for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
+                if hasattr(signal, name):  # Windows has the first alone
+                    signal.signal(getattr(signal, name), _terminated)
 
     def _choose(self, globs: Iterable[str]) -> list[Case]:
         chosen = list(self._catalogue.values())
@@ -199,6 +202,10 @@ class Controller(Session):
         missing = [f"{t['target']}: {t['why']}" for t in found if not t["available"] and t["explicit"]]
         if missing:
             raise Failure("a target that was named didn't start: " + "; ".join(missing))
+        for selector in self._typed:
+            if not any(t["available"] and t["target"] == selector.name(t["framework"], t["device"]) for t in found):
+                whys = "; ".join(dict.fromkeys(t["why"] for t in found if not t["available"])) or "nothing matches"
+                raise Failure(f"target {selector}: nothing that it matches is here: {whys[:600]}")
         if not any(t["available"] for t in found):
             raise Failure("no target is here: " + "; ".join(f"{t['target']}: {t['why']}" for t in found[:4]))
         return found
@@ -216,6 +223,7 @@ class Controller(Session):
         self._ids = list(ids)
         found = {t["target"]: t for t in self._found()}
         option = self._config.option
+        _check_path(option.record)
         try:
             self._writer = Writer(Path(option.record) if option.record else default_path(), self._header(found))
         except RecordError as error:
@@ -245,7 +253,7 @@ class Controller(Session):
 
     def _write(self, request: Request, replies: list[dict[str, Any]]) -> dict[str, Any]:
         target = next(t for t in self._pool.targets() if t["target"] == request.target)
-        cells = [judge(self._catalogue[request.case], target, reply) for reply in replies]
+        cells = [_judged(self._catalogue[request.case], target, reply) for reply in replies]
         cell = cells[-1]
         answers = list(dict.fromkeys(c["answer"] or c["status"] for c in cells))
         if len(answers) > 1:
@@ -279,6 +287,8 @@ class Controller(Session):
             return
         from reports.closing import closing
 
+        if self._pool.failure:
+            reporter.write_line(f"the run ended early: {self._pool.failure}")
         closing(self._writer.path, reporter)
 
     def finish(self, status: int, failed: int) -> int:
@@ -290,8 +300,13 @@ class Controller(Session):
         if self._writer is None:
             return OK if status == OK and self._config.option.collectonly else COULD_NOT
         missing = len(self._selected or ()) - self._writer.cells
-        why = "" if not missing else "stopped at a failure" if status == FAILED else "interrupted"
-        self._writer.close(complete=not missing, missing=missing, why=why)
+        why = self._pool.failure or ("" if not missing else "stopped at a failure" if status == FAILED else "interrupted")
+        try:
+            self._writer.close(complete=not missing, missing=missing, why=why)
+        except RecordError as error:
+            self._pool.failure = self._pool.failure or str(error)
+        if self._pool.failure:
+            return COULD_NOT
         if status == OK and (not self._writer.answered or any(i not in self._reported for i in self._ids)):
             # Nothing was answered, or xdist lost reports without a word.
             return COULD_NOT
@@ -308,6 +323,30 @@ def _named_by_ids(arguments: list[str]) -> list[str]:
     """Return the targets of node ids, so that nothing else is started; [] when some argument names none."""
     parts = [argument.split("::") for argument in arguments]
     return list(dict.fromkeys(p[1] for p in parts)) if all(len(p) > 1 for p in parts) else []
+
+
+def _check_path(path: str | None) -> None:
+    """Refuse to write a record over something else. Raises Failure."""
+    if path is None:
+        return
+    if path.endswith(".html"):
+        raise Failure(f"--record={path}: the page beside the record gets that name; give the record another, such as .jsonl")
+    try:
+        with Path(path).open("rb") as file:
+            begin = file.read(16)
+    except OSError:
+        return  # nothing there yet, or the writer says why it can't be written
+    if begin and not begin.startswith(b'{"type":"header"'[:16]):
+        raise Failure(f"--record={path}: there is a file that is no record; give another path, or remove it")
+
+
+def _judged(case: Case, target: Mapping[str, Any], reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Judge a reply; one that isn't made as the protocol says costs its cell and nothing else."""
+    try:
+        return judge(case, target, reply)
+    except Exception as error:
+        why = f"the worker's observation isn't made as the protocol says: {type(error).__name__}: {error}"
+        return judge(case, target, {"status": "inconclusive", "why": why})
 
 
 def promised(cell: Mapping[str, Any], target: Mapping[str, Any]) -> str:
