@@ -135,7 +135,6 @@ class Controller(Session):
             wanted, absent = plan(self._selectors, known)
         except (CatalogueError, ContractError, SelectorError) as error:
             raise Failure(str(error)) from error
-        self._explicit_missing = [f"{a.name}: {a.why}" for a in absent if a.explicit]
         settings = Settings(jobs=self._jobs, deadline=option.deadline, fresh=option.fresh)
         self._say_lock = threading.Lock()
         self._selected: set[tuple[str, str]] | None = None
@@ -336,7 +335,7 @@ def _check_path(path: str | None) -> None:
             begin = file.read(16)
     except OSError:
         return  # nothing there yet, or the writer says why it can't be written
-    if begin and not begin.startswith(b'{"type":"header"'[:16]):
+    if begin and not begin.startswith(b'{"type":"header"'):
         raise Failure(f"--record={path}: there is a file that is no record; give another path, or remove it")
 
 
