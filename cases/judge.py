@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from cases.answers import Inconclusive
 from cases.case import Case
 from cases.contract import UNPINNED, Contract, contract_for
+from cases.errors import devices_named, operation_named
 from cases.reading import REDUCED, Reading, walk
 
 ANSWERED = "answered"
@@ -155,8 +155,8 @@ def _error_facets(reading: Reading, error: Mapping[str, Any], target: Mapping[st
     found: dict[str, Any] = {
         "error.type": error["type"],
         "error.surfaces": "when named" if reading.error("named") else "at the call" if reading.error("result") else "later",
-        "error.names": _devices_named(reading, text, target),
-        "error.operation": bool(re.search(rf"\b\w*{re.escape(str(asked.get('op', '?')).rstrip('_').split('_')[0])}\w*\b", text, re.I)),
+        "error.names": devices_named(reading, text, target),
+        "error.operation": operation_named(str(asked.get("op", "?")), text),
     }
     operands = [reading.step_right(step) for step in reading.program.operands]
     if operands:
@@ -166,19 +166,6 @@ def _error_facets(reading: Reading, error: Mapping[str, Any], target: Mapping[st
         if healthy is not None:  # the probes run only after a refusal that they know of
             found["device works"] = "value" in healthy and reading.step_right(reading.program.healthy) is not False
     return found
-
-
-def _devices_named(reading: Reading, text: str, target: Mapping[str, Any]) -> str:
-    """Say how many of the question's devices the text of an error names: all, some, none."""
-    fallback = "accelerator" if "accelerator" in target["roles"] else "host"
-    used = {fallback if role == "device" else role for role in reading.program.roles}
-    named = [role for role in used if role in target["roles"] and _names(text, target["roles"][role])]
-    return "all devices" if used and len(named) == len(used) else "some devices" if named else "no device"
-
-
-def _names(text: str, role: Mapping[str, str]) -> bool:
-    name, mention = role["name"], role.get("mention")
-    return bool(mention and mention in text) or re.search(rf"(?<![\w:]){re.escape(name)}(?![\w:])", text, re.I) is not None
 
 
 def first_line(text: str) -> str:
