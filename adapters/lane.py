@@ -38,6 +38,8 @@ class Request:
     #: Ask while nothing else of the run works.
     alone: bool = False
     times: int = 1
+    #: Another question, whose answer must be there before this one's can be judged.
+    after: tuple[str, str] | None = None
 
     @property
     def key(self) -> tuple[str, str]:

@@ -130,6 +130,9 @@ class Pool:
 
     def _finish(self, request: Request, replies: list[dict[str, Any]], writer: Writer) -> bool:
         """Hand on an answer; False when the run is over. A writer that fails ends it for everybody who waits."""
+        with self._changed:
+            while request.after is not None and request.after not in self._done and not self._closed:
+                self._changed.wait(1.0)
         with self._writing:
             if self._closed:
                 return False

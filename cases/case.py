@@ -102,8 +102,15 @@ def catalogue() -> Mapping[str, Case]:
             raise CatalogueError(f"case {one.id}: {error}") from error
         if one.control is not None and one.control not in _CASES:
             raise CatalogueError(f"case {one.id}: its control {one.control!r} is not a case")
+        if one.control is not None and not _asked_before(_CASES[one.control], one):
+            raise CatalogueError(f"case {one.id}: its control {one.control!r} is asked later, or in an environment of its own")
     order = list(AREAS)
     return dict(sorted(_CASES.items(), key=lambda item: order.index(item[1].area)))
+
+
+def _asked_before(control: Case, case: Case) -> bool:
+    """Say whether a control's answer can be waited for: in the same worker, or in one that waits for no other."""
+    return control.environment in (None, case.environment) and (case.alone or not control.alone)
 
 
 def _module(area: str) -> str:

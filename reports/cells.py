@@ -122,6 +122,8 @@ class Cell:
     norm: str | None
     #: Why there is no answer.
     why: str = ""
+    #: What the case's control came to, where the answer leans on it.
+    control: str = ""
     #: Set when a known deviation is gone.
     stale: str = ""
     seconds: float | None = None
@@ -137,6 +139,7 @@ class Cell:
             status=_get(data, "status", str), answer=_get(data, "answer", str, None), kind=_get(data, "class", str, None),
             facets=_get(data, "facets", dict), evidence=_get(data, "evidence", str), verdict=_get(data, "verdict", str, None),
             norm=_get(data, "norm", str, None), why=_get(data, "why", str, ""), stale=_get(data, "stale", str, ""),
+            control=_get(data, "control", str, ""),
             seconds=_get(data, "seconds", (int, float), None),
             answers=tuple(map(str, _get(data, "answers", list, ()))), observation=_get(data, "observation", dict, None),
         )  # fmt: skip
@@ -151,7 +154,7 @@ class Cell:
             "answer": self.answer, "class": self.kind, "facets": dict(self.facets), "evidence": self.evidence,
             "verdict": self.verdict, "norm": self.norm, "why": self.why,
         }  # fmt: skip
-        optional = {"stale": self.stale, "seconds": self.seconds, "answers": list(self.answers)}
+        optional = {"control": self.control, "stale": self.stale, "seconds": self.seconds, "answers": list(self.answers)}
         data.update({key: value for key, value in optional.items() if value not in ("", None, [])})
         if observation and self.observation is not None:
             data["observation"] = self.observation

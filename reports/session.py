@@ -25,6 +25,7 @@ from adapters.process import NotStarted
 from adapters.targets import Selector, SelectorError, adapters, parse, plan
 from cases.case import Case, CatalogueError, catalogue
 from cases.contract import ContractError, check, contract_for
+from cases.controls import held
 from cases.judge import applicable, judge
 from reports.record import RecordError, Writer, default_path
 
@@ -140,6 +141,8 @@ class Controller(Session):
         self._selected: set[tuple[str, str]] | None = None
         self._reported: set[str] = set()
         self._ids: list[str] = []
+        #: Answers, or statuses, as they came, before controls were held against them.
+        self._outcomes: dict[tuple[str, str], str] = {}
         self._writer: Writer | None = None
         self._finished = False
         self._pool = Pool(wanted, absent, settings, self._say)
@@ -228,19 +231,25 @@ class Controller(Session):
         except RecordError as error:
             raise Failure(str(error)) from error
         requests = []
-        for target, _, name in pairs:
+        for target, name in [*sorted(self._controls()), *((target, name) for target, _, name in pairs)]:
             one = self._catalogue[name]
             known = applicable(one, found[target])
             request = Request(
-                target, name, one.program.wire(), fresh=one.fresh, environment=one.environment, alone=one.alone, times=option.repeat
-            )
+                target, name, one.program.wire(), fresh=one.fresh, environment=one.environment, alone=one.alone, times=option.repeat,
+                after=(target, one.control) if one.control and (target, name) in self._selected else None,
+            )  # fmt: skip
             if known:
                 self._pool.give(request.key, self._write(request, [{"status": known[0], "why": known[1]}]))
             else:
                 requests.append(request)
         if option.shuffle is not None:
             random.Random(option.shuffle).shuffle(requests)  # noqa: S311  an order, not a secret
-        self._pool.ask(requests, self._write)
+        self._pool.ask(_controls_first(requests), self._write)
+
+    def _controls(self) -> set[tuple[str, str]]:
+        """Return the controls of what was selected that weren't: an answer must not depend on what else was selected."""
+        selected = self._selected or set()
+        return {(target, control) for target, name in selected if (control := self._catalogue[name].control)} - selected
 
     def _header(self, found: Mapping[str, Target]) -> dict[str, Any]:
         private = ("spec", "explicit", "environment_of")
@@ -252,7 +261,13 @@ class Controller(Session):
 
     def _write(self, request: Request, replies: list[dict[str, Any]]) -> dict[str, Any]:
         target = next(t for t in self._pool.targets() if t["target"] == request.target)
-        cells = [_judged(self._catalogue[request.case], target, reply) for reply in replies]
+        one = self._catalogue[request.case]
+        cells = [_judged(one, target, reply) for reply in replies]
+        self._outcomes[request.key] = cells[-1]["answer"] or cells[-1]["status"]
+        if request.key not in (self._selected or ()):
+            return {}  # asked for the sake of another, whose control it is
+        control = self._outcomes.get((request.target, one.control)) if one.control else None
+        cells = [held(one, cell, control) for cell in cells]
         cell = cells[-1]
         answers = list(dict.fromkeys(c["answer"] or c["status"] for c in cells))
         if len(answers) > 1:
@@ -337,6 +352,22 @@ def _check_path(path: str | None) -> None:
         return  # nothing there yet, or the writer says why it can't be written
     if begin and not begin.startswith(b'{"type":"header"'):
         raise Failure(f"--record={path}: there is a file that is no record; give another path, or remove it")
+
+
+def _controls_first(requests: list[Request]) -> list[Request]:
+    """Return the questions in the same order, but each after its control: who waits for that must not keep it from being asked."""
+    by_key = {request.key: request for request in requests}
+    placed: dict[tuple[str, str], Request] = {}
+
+    def place(request: Request) -> None:
+        if request.after in by_key and request.after not in placed:
+            place(by_key[request.after])
+        placed[request.key] = request
+
+    for request in requests:
+        if request.key not in placed:
+            place(request)
+    return list(placed.values())
 
 
 def _judged(case: Case, target: Mapping[str, Any], reply: Mapping[str, Any]) -> dict[str, Any]:

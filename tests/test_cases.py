@@ -172,6 +172,23 @@ def test_a_case_whose_control_is_not_a_case_is_refused(monkeypatch: pytest.Monke
         catalogue.cache_clear()
 
 
+@pytest.mark.parametrize("control", [{"alone": True}, {"environment": "wide-dtypes"}])
+def test_a_case_that_would_wait_for_a_later_control_is_refused(monkeypatch: pytest.MonkeyPatch, control: dict[str, Any]) -> None:
+    one = CASES["placement/add/device-device"]
+    for stray in (
+        Case("placement/stray", one.question, one.why, one.answers, one.trace, control="placement/late"),
+        Case("placement/late", one.question, one.why, one.answers, one.trace, control=None, **control),
+    ):
+        monkeypatch.setitem(cases.case._CASES, stray.id, stray)
+    catalogue.cache_clear()
+    try:
+        with pytest.raises(CatalogueError, match="placement/stray: its control 'placement/late' is asked later"):
+            catalogue()
+    finally:
+        monkeypatch.undo()
+        catalogue.cache_clear()
+
+
 # --- adapters, which are read and not imported ---------------------------------------------------
 
 

@@ -11,7 +11,9 @@ from packaging.specifiers import SpecifierSet
 from adapters.interpret import run
 from cases import Case, catalogue
 from cases.contract import Contract, Entry
+from cases.controls import held
 from cases.judge import applicable, evidence, judge
+from cases.lab import Lab, Place, Symbol
 from tests.dummy import Dummy
 from tests.test_reading import ERROR, case_of, tensor
 
@@ -166,3 +168,48 @@ def test_the_norm_is_a_contract_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("cases.judge.contract_for", lambda name: norm if name == "norm" else Contract(name, (), ()))
     assert [asked(case_of(), kind)["norm"] for kind in ("accel", "moves-to-last")] == ["conforms", "deviates"]
     assert {asked(case_of(), kind)["verdict"] for kind in ("accel", "moves-to-last")} == {"unpinned"}
+
+
+MIXED = "placement/matmul/host-accelerator"
+
+
+@pytest.mark.parametrize(
+    ("answer", "control", "stands"),
+    [
+        ("raises", "works", True),
+        ("raises-late", "works", True),
+        ("raises", "raises", False),
+        ("raises", "garbage", False),
+        ("raises", "crashed", False),
+        ("raises", "not-modelled", False),
+        ("garbage", "raises", True),
+        ("moves-to-host", "raises", True),
+    ],
+)
+def test_a_refusal_stands_only_where_the_control_works(answer: str, control: str, stands: bool) -> None:
+    case = catalogue()[MIXED]
+    cell = {
+        "status": "answered", "answer": answer, "class": case.answers.class_of(answer), "verdict": "conforms", "norm": "conforms", "why": ""
+    }  # fmt: skip
+    found = held(case, cell, control)
+    assert (found["status"] == "answered") is stands
+    assert found["answer"] == (answer if stands else None)
+    assert found["verdict"] == ("conforms" if stands else None)
+    assert stands or (str(case.control) in found["why"] and control in found["why"])
+
+
+def test_a_case_without_a_control_stands_alone() -> None:
+    cell = {"status": "answered", "answer": "raises", "class": "refuses"}
+    assert held(catalogue()["placement/create/device"], cell, None) == cell
+
+
+def test_probes_run_where_an_earlier_step_than_the_question_was_refused() -> None:
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        x = lab.tensor([2.0, 3.0], lab.host)
+        there = lab.attempt.to(x, Place("absent"))
+        result = lab.attempt.add(there, there)
+        return {"result": result, "value": lab.observe(result, [4.0, 6.0])}
+
+    facets = asked(case_of(trace))["facets"]
+    assert facets["device works"] is True
+    assert facets["operands"] == "intact"

@@ -97,6 +97,14 @@ def test_a_framework_that_fails_costs_its_cells_and_no_others(
     assert words in result.stdout.str()
 
 
+@pytest.mark.parametrize(("glob", "status", "count"), [("placement/matmul/*", 0, NUMBER), ("placement/matmul/host-accelerator", 2, 1)])
+def test_who_refuses_on_one_device_says_nothing_of_two(suite: Any, pytester: pytest.Pytester, glob: str, status: int, count: int) -> None:
+    suite(*DUMMY, "--target", "dummy:refuses-computing", "--case", glob, expect=status)
+    found = cells(pytester)
+    assert len(found) == count  # the control is asked, and recorded only where it was selected
+    assert found["dummy:refuses-computing", "placement/matmul/host-accelerator"] == "inconclusive"
+
+
 def test_a_framework_that_floods_its_output_is_answered_all_the_same(suite: Any, pytester: pytest.Pytester) -> None:
     suite(*DUMMY, "--target", "dummy:prints-rubbish", *FEW)
     assert cells(pytester)[("dummy:prints-rubbish", "placement/matmul/device-device")] == "works"
@@ -250,7 +258,7 @@ def test_no_framework_is_imported_in_pytests_own_processes(tmp_path: Path) -> No
     probe = tmp_path / "probe.py"
     probe.write_text(
         "import sys, json, os\n"
-        "def pytest_unconfigure(config):\n"
+        "def pytest_sessionfinish(session):\n"
         "    found = sorted({'torch', 'jax', 'numpy', 'array_api_strict'} & set(sys.modules))\n"
         f"    with open(os.path.join({str(tmp_path)!r}, str(os.getpid()) + '.json'), 'w') as file:\n"
         "        json.dump(found, file)\n"
