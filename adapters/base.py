@@ -10,6 +10,7 @@ the adapter names, evaluated in the adapter's own module, so that what is shown 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import importlib
 import os
@@ -19,6 +20,8 @@ from typing import Any, ClassVar, Iterator
 
 #: Values of at most this many elements are read whole; of larger ones, spread positions.
 WHOLE = 64
+#: Devices that are not there, to be refused.
+MISSING = ("absent", "out-of-range", "misspelt")
 
 
 class NotOffered(Exception):
@@ -69,8 +72,14 @@ class Adapter:
 
     @classmethod
     def start(cls) -> None:
-        """Import the framework into the adapter's module. Raises whatever the import raises."""
-        exec(cls.imports, vars(sys.modules[cls.__module__]))  # noqa: S102  the adapter's own constant
+        """Import the framework into the adapter's modules: its own and its bases'. Raises whatever the import raises."""
+        for module in cls._modules():
+            exec(cls.imports, vars(module))  # noqa: S102  the adapter's own constant
+
+    @classmethod
+    def _modules(cls) -> list[Any]:
+        bases = [base for base in cls.__mro__ if issubclass(base, Adapter) and base is not Adapter]
+        return list(dict.fromkeys(sys.modules[base.__module__] for base in bases))
 
     @classmethod
     def identity(cls) -> dict[str, Any]:
@@ -100,7 +109,8 @@ class Adapter:
     @classmethod
     def evaluate(cls, expression: str) -> Any:
         """Evaluate a native expression that the adapter itself names."""
-        return eval(expression, vars(sys.modules[cls.__module__]))  # noqa: S307  never from the wire
+        names = collections.ChainMap(*(vars(module) for module in cls._modules()))
+        return eval(expression, {"__name__": cls.__module__}, names)  # noqa: S307  never from the wire
 
     # --- devices and dtypes -------------------------------------------------------------------
 
@@ -113,7 +123,7 @@ class Adapter:
     def expression(self, name: str, spelled: str = "object") -> str:
         """Return how a device is written natively. Raises NotOffered where it cannot be."""
         name = self.resolve(name)
-        if name in ("absent", "out-of-range", "misspelt"):
+        if name in MISSING:
             return self.missing(name, spelled)
         if name not in self.roles:
             raise NotOffered(f"no {name} device here")

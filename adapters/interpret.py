@@ -11,11 +11,18 @@ import os
 import warnings
 from typing import Any
 
-from .base import WHOLE, Adapter, HostBuffer, NotModelled, NotOffered, positions
+from .base import MISSING, WHOLE, Adapter, HostBuffer, NotModelled, NotOffered, positions
 from .timing import time_loop
 
 _TEXT = 2000
+_MUTE = "(its text can't be had: str() raised"
 _STOP = ("not_offered", "not_modelled", "adapter_failed")
+#: What Python says of code that asks for what isn't there: no framework refuses like that.
+_ABSENT = (AttributeError, NameError, ImportError)
+#: What it says of code that mistakes one value for another. An operation's refusal may come as one of these.
+_MISTAKEN = (*_ABSENT, TypeError, ValueError, LookupError, ArithmeticError, AssertionError)
+#: Here the adapter's own code is at work, and a framework has nothing to refuse but what failed before.
+_LOOKING = ("observe", "same", "barrier")
 
 
 class AdapterFailed(Exception):
@@ -33,7 +40,7 @@ def run(adapter: Adapter, program: dict[str, Any]) -> dict[str, Any]:
             try:
                 adapter.barrier(list(runner.values.values()))
             except Exception as error:
-                drain = runner.failure(error)
+                drain = runner.failure(error, "barrier")
     finally:
         runner.values.clear()
         if dict(os.environ) != environment:
@@ -43,6 +50,8 @@ def run(adapter: Adapter, program: dict[str, Any]) -> dict[str, Any]:
     observation: dict[str, Any] = {"steps": runner.facts}
     if drain is not None:
         observation["drain"] = drain
+    if runner.spelled:
+        observation["spelled"] = runner.spelled
     if runner.poisoned:
         observation["poisoned"] = True
     return observation
@@ -53,6 +62,10 @@ class _Runner:
         self.adapter = adapter
         self.values: dict[str, Any] = {}
         self.facts: dict[str, dict[str, Any]] = {}
+        #: How devices that aren't there were written.
+        self.spelled: dict[str, str] = {}
+        #: Modules whose code is the adapter's, and not the framework's.
+        self.own = {__name__, time_loop.__module__, *(cls.__module__ for cls in type(adapter).__mro__)}
         self.poisoned = False
         self.ended = False
 
@@ -83,29 +96,49 @@ class _Runner:
             try:
                 fact = self.scope(step) if "scope" in step else self.operation(step)
             except NotOffered as reason:
-                fact = {"not_offered": str(reason)}
+                fact = {"not_offered": said(reason)}
             except NotModelled as reason:
-                fact = {"not_modelled": str(reason)}
+                fact = {"not_modelled": said(reason)}
             except AdapterFailed as reason:
-                fact = {"adapter_failed": clean(str(reason))}
+                fact = {"adapter_failed": said(reason)}
             except Exception as error:
-                fact = self.failure(error)
+                fact = self.failure(error, step.get("op", ""))
         chatter = self.adapter.chatter
-        caught = [w for w in caught if not (chatter and chatter in str(w.message))]
-        if caught:
-            seen = dict.fromkeys((type(w.message).__name__, clean(str(w.message))) for w in caught)
-            fact["warnings"] = [{"category": category, "text": text} for category, text in list(seen)[:5]]
+        seen = dict.fromkeys((type(w.message).__name__, said(w.message)) for w in caught)
+        heard = [(category, text) for category, text in seen if not (chatter and chatter in text)]
+        if heard:
+            fact["warnings"] = [{"category": category, "text": text} for category, text in heard[:5]]
         return fact
 
-    def failure(self, error: Exception) -> dict[str, Any]:
-        """Turn an exception into an error fact, or into what a simulation cannot express."""
-        meant = self.adapter.reinterpret(error)
-        if isinstance(meant, NotModelled):
-            return {"not_modelled": clean(str(meant))}
-        self.poisoned = self.poisoned or self.adapter.poisoned(error)
+    def failure(self, error: Exception, operation: str) -> dict[str, Any]:
+        """Turn an exception into an error fact, into what a simulation cannot express, or into the adapter's own fault."""
+        text = said(error)
+        if not text.startswith(_MUTE):  # adapters look at it
+            meant = self.adapter.reinterpret(error)
+            if isinstance(meant, NotModelled):
+                return {"not_modelled": said(meant)}
+            self.poisoned = self.poisoned or self.adapter.poisoned(error)
         kind = type(error)
+        where = self.fault(error, operation)
+        if where:
+            return {"adapter_failed": clean(f"the adapter failed in {where}: {kind.__name__}: {text}")}
         names = [c.__name__ for c in kind.__mro__ if c not in (kind, Exception, BaseException, object)]
-        return {"error": {"type": kind.__name__, "module": kind.__module__, "bases": names, "text": clean(str(error))}}
+        return {"error": {"type": kind.__name__, "module": kind.__module__, "bases": names, "text": text}}
+
+    def fault(self, error: Exception, operation: str) -> str:
+        """Say where the adapter's own code failed; "" where the framework refused.
+
+        A compiled framework has no frames, so that its errors come out of the adapter's too: there the type tells.
+        """
+        last = error.__traceback__
+        while last is not None and last.tb_next is not None:
+            last = last.tb_next
+        if last is None or last.tb_frame.f_globals.get("__name__") not in self.own or type(error).__module__ != "builtins":
+            return ""
+        # What fails in the call itself never reached the adapter's method: it takes other arguments.
+        called = last.tb_frame.f_code is _Runner.operation.__code__
+        mistakes = _MISTAKEN if called or operation in _LOOKING else _ABSENT
+        return last.tb_frame.f_code.co_name if isinstance(error, mistakes) else ""
 
     def scope(self, step: dict[str, Any]) -> dict[str, Any]:
         """Run the body of a scoped region inside it."""
@@ -146,12 +179,19 @@ class _Runner:
         if "ref" in arg:
             return self.values[arg["ref"]]
         if "device" in arg:
-            return self.adapter.device(arg["device"], arg.get("spelled", "object"))
+            return self.adapter.device(*self.place(arg))
         if "dtype" in arg:
             return self.adapter.dtype(arg["dtype"])
         if "slice" in arg:
             return slice(*arg["slice"])
         return _data(arg["data"], arg.get("imag"))
+
+    def place(self, arg: dict[str, Any]) -> tuple[str, str]:
+        """Return name and spelling of a device, and remember how one is written that isn't there."""
+        name, spelled = arg["device"], arg.get("spelled", "object")
+        if name in MISSING:
+            self.spelled[f"{name}/{spelled}"] = self.adapter.expression(name, spelled)
+        return name, spelled
 
     def describe(self, value: Any) -> dict[str, Any]:
         """Return facts about a result without waiting for it."""
@@ -161,12 +201,14 @@ class _Runner:
             return {"kind": "python", "type": type(value).__name__, "value": plain(value)}
         try:
             facts = self.adapter.describe(value)
+            if facts:
+                facts = {"kind": "tensor", **facts, "role": self.adapter.role_of(facts["device"])}
         except Exception as error:
-            raise AdapterFailed(f"the adapter can't describe a {type(value).__name__}: {type(error).__name__}: {error}") from error
-        if not facts:
-            return {"kind": "handle", "text": clean(str(value))[:200]}
-        facts["role"] = self.adapter.role_of(facts["device"])
-        return {"kind": "tensor", **facts}
+            if not self.fault(error, "observe"):
+                raise  # asking may be what brings a late error up
+            what = f"{type(error).__name__}: {said(error)}"
+            raise AdapterFailed(f"the adapter can't describe a {type(value).__name__}: {what}") from error
+        return facts or {"kind": "handle", "text": said(value)[:200]}
 
     # --- the interpreter's own operations -------------------------------------------------------
 
@@ -181,7 +223,7 @@ class _Runner:
         try:
             flat = self.adapter.read(value)
         except NotModelled as reason:
-            return _Fact({**facts, "readable": False, "why": str(reason)})
+            return _Fact({**facts, "readable": False, "why": said(reason)})
         where = positions(len(flat))
         facts["elements"] = [plain(flat[i]) for i in where]
         if len(where) < len(flat):
@@ -214,14 +256,14 @@ class _Runner:
                 "equal": bool(left == right),
                 "mirrored": bool(right == left),
                 "hash": hash(left) == hash(right),
-                "texts": [clean(str(left)), clean(str(right))],
+                "texts": [said(left), said(right)],
             }
         )
 
     def op_name(self, step: dict[str, Any]) -> dict[str, Any]:
         """Name a device anew: the native handle as an opaque value."""
         device = step["args"][0]
-        native = self.adapter.name_device(device["device"], device.get("spelled", "object"))
+        native = self.adapter.name_device(*self.place(device))
         self.values[step["id"]] = native
         return {"value": self.describe(native)}
 
@@ -287,6 +329,14 @@ def plain(value: Any) -> Any:
         return int(value)
     number = float(value)
     return number if math.isfinite(number) else str(number)
+
+
+def said(thing: Any) -> str:
+    """Return what somebody's object says of itself: its `str` may raise."""
+    try:
+        return clean(str(thing))
+    except Exception as error:
+        return f"{_MUTE} {type(error).__name__})"
 
 
 def clean(text: str) -> str:

@@ -212,7 +212,7 @@ class Torch(Adapter):
             or type(error).__name__ in ("DataDependentOutputException", "DynamicOutputShapeException")
             or (isinstance(error, NotImplementedError) and "Could not run" in text)
         ):
-            return NotModelled(text.splitlines()[0] or type(error).__name__)
+            return NotModelled(text.partition("\n")[0] or type(error).__name__)
         return error
 
     def poisoned(self, error: BaseException) -> bool:

@@ -16,7 +16,7 @@ import sys
 import traceback
 from typing import Any
 
-from .base import Adapter, Unavailable, machine
+from .base import MISSING, Adapter, Unavailable, machine
 from .interpret import clean, run
 
 PROTOCOL = 1
@@ -114,7 +114,7 @@ class _State:
     def spelled(self, kind: str) -> dict[str, str]:
         """Return how devices that aren't there are written: only the framework can tell which those are."""
         found = {}
-        for name in ("absent", "out-of-range", "misspelt"):
+        for name in MISSING:
             for spelling in ("object", "string"):
                 with contextlib.suppress(Exception):
                     found[f"{name}/{spelling}"] = self.instance(kind).expression(name, spelling)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cases.lab import Expected, Numbers, Program
+from cases.words import MISSING
 
 #: Relative tolerance against a reference computed in double precision: a few units in the last place.
 #: Integers and floats of fewer than 16 bits have none: their neighbours are so far apart that a
@@ -32,6 +33,8 @@ class Reading:
         self.program = program
         self.steps: Mapping[str, Any] = observation.get("steps", {})
         self.drain: Any = observation.get("drain")
+        #: How a device that isn't there was written: `absent/object` -> expression.
+        self.spelled: Mapping[str, str] = observation.get("spelled", {})
         self.wanted = wanted
 
     def fact(self, mark: str) -> Mapping[str, Any]:
@@ -88,6 +91,11 @@ class Reading:
         """Say whether everything that the program looked at could be read."""
         return all(fact.get("value", {}).get("readable", True) for fact in self.steps.values())
 
+    def asks_missing(self) -> bool:
+        """Say whether the question is about a device that isn't there."""
+        given = (a for s in walk(self.program.steps) for a in [*s.get("args", []), *s.get("kw", {}).values()] if isinstance(a, dict))
+        return any(a.get("device") in MISSING for a in given)
+
     def setup_error(self) -> tuple[str, Mapping[str, Any]] | None:
         """Return the operation and the error of a step that the question needed, and was refused."""
         for step in walk(self.program.steps):
@@ -103,7 +111,8 @@ class Reading:
             for key, status in _UNANSWERABLE.items():
                 if key in fact and "when" not in step:
                     return status, str(fact[key])
-        return None
+        failed = (self.drain or {}).get("adapter_failed")
+        return ("inconclusive", str(failed)) if failed else None
 
 
 def walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 
 from adapters.base import HostBuffer, NotModelled, positions
 from adapters.interpret import clean, plain, run
-from cases.lab import Lab, Numbers, Program, Symbol
+from cases.lab import Lab, Numbers, Place, Program, Symbol
 from tests.dummy import Dummy
 
 Trace = Callable[[Lab], dict[str, Symbol]]
@@ -54,12 +54,14 @@ def test_a_result_is_described_without_its_elements() -> None:
     }
 
 
-def test_a_fault_of_the_adapter_is_no_refusal_of_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Dummy, "describe", lambda _, value: {"device": value.nothing_of_that_name})
-    facts = observed(mixed)
-    assert facts["result"] is None
-    assert "AttributeError" in facts["x"]["adapter_failed"]
-    assert not any("error" in fact for fact in facts["steps"].values())
+def test_how_a_device_that_is_not_there_was_written_is_told() -> None:
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        place = Place("misspelt", "string")
+        return {"named": lab.attempt.name(place), "result": lab.attempt.zeros([2], {"dtype": "float32"}, place)}
+
+    program = traced(trace)
+    assert run(dummy(), program.wire())["spelled"] == {"misspelt/string": "'devv:0'"}
+    assert "spelled" not in run(dummy(), traced(mixed).wire())
 
 
 def test_a_step_that_is_neither_operation_nor_scope_is_not_run() -> None:

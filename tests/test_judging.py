@@ -92,7 +92,7 @@ def test_an_error_that_names_nothing_is_seen_to_name_nothing() -> None:
     for text, names, operation in (
         ("can't do that", "no device", False),
         ("expected dev:0", "some devices", False),
-        ("wrapper_add__add: host and DEV:0", "all devices", True),
+        ("wrapper_CUDA_add: host and DEV:0", "all devices", True),
         ("add on dev:01 and ghost", "no device", True),
     ):
         steps = {case.program.marks["result"]: {"error": {**ERROR["error"], "text": text}}}
