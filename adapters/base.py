@@ -151,7 +151,11 @@ class Adapter:
         return self.evaluate(self.expression(name, spelled))
 
     def role_of(self, name: str) -> str | None:
-        """Return the role of a device by what the framework prints it as."""
+        """Return the role of a device by what the framework prints it as.
+
+        Another spelling of the same device is none of them unless the framework takes it for the same: FakeTensor
+        prints `cpu:0`, and refuses it beside `cpu`.
+        """
         for known in ("host", "accelerator", "peer"):
             if known in self.roles and self.roles[known]["name"] == name:
                 return known

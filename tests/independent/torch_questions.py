@@ -265,6 +265,24 @@ def one_host_element_beside_cuda() -> Facts:
         return told(lambda: one * many, None, place)
 
 
+@question("torch:fake-cuda", "moving/to-host/indexed")
+def cuda_moved_to_cpu_0() -> Facts:
+    """Look whether it may stand beside what is on the host: eager PyTorch takes `cpu:0` for `cpu`, a fake takes it for another device."""
+    with FakeTensorMode():
+        host, there = torch.full((4,), 2.5), torch.full((4,), 3.5, device="cuda:0")
+        try:
+            _ = there.to("cpu:0") + host
+        except RuntimeError:
+            return {"answer": "moves-elsewhere"}
+        return {"answer": "works"}
+
+
+@question("torch:cpu", "moving/to-same/indexed")
+def host_moved_to_cpu_0() -> Facts:
+    x = torch.tensor(FOUR)
+    return told(lambda: x.to("cpu:0"), FOUR, lambda y: identity(x, y))
+
+
 @question("torch:fake-mps", "placement/add/accelerator-host")
 def mps_plus_host() -> Facts:
     return fake_full("mps", lambda host, there: there + host)
