@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ _HERE = Path(__file__).parent
 LONGEST = 16 * 2**20
 #: So many lines may come before the worker's first word.
 _BANNER = 200
-_SHARED = ("__init__", "base", "timing", "interpret", "worker")
+_IMPORTS = re.compile(r"^from \.(\w+) import ", re.MULTILINE)
 
 
 class WorkerFailed(Exception):
@@ -46,12 +47,14 @@ class NotStarted(Exception):
 
 @cache
 def sources(framework: str) -> bytes:
-    """Return the modules that a worker needs, as one JSON object."""
-    names = list(_SHARED)
-    own = ADAPTERS.get(framework)
-    if own:
-        names.append(own.partition(":")[0].rpartition(".")[2])
-    found = {"adapters" if n == "__init__" else f"adapters.{n}": (_HERE / f"{n}.py").read_text("utf-8") for n in names}
+    """Return the modules that a worker needs, as one JSON object: its own, the adapter's, and what these import beside them."""
+    own = ADAPTERS.get(framework, "")
+    todo = ["worker", *filter(None, [own.partition(":")[0].rpartition(".")[2]])]
+    found = {"adapters": (_HERE / "__init__.py").read_text("utf-8")}
+    while todo:
+        name = todo.pop()
+        text = found[f"adapters.{name}"] = (_HERE / f"{name}.py").read_text("utf-8")
+        todo += [other for other in _IMPORTS.findall(text) if f"adapters.{other}" not in found]
     return json.dumps(found).encode()
 
 
