@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from adapters.inline import YIELD, Inliner, RefusedError
+from adapters.evaluate import YIELD, RefusedError
+from adapters.inline import Inliner
 from adapters.known import known, parse
 from adapters.source import Class, Module, UnclearError, class_of, module
 from adapters.targets import GROUPS

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from adapters.inline import Inliner, RefusedError
+from adapters.evaluate import RefusedError
+from adapters.inline import Inliner
 from adapters.known import parse
 from adapters.source import Class, UnclearError
 
