@@ -204,7 +204,8 @@ def _chosen(selector: Selector, wanted: Wanted, hello: dict[str, Any] | None, wh
             "version": hello["version"], "build": hello["build"], "machine": hello["machine"],
             # What the suite itself has set for the framework's devices says nothing of the user's machine.
             "environment": dict(set(hello["environment"].items()) - set(wanted.spec.environment)),
-            "roles": facts["roles"], "spelled": facts.get("spelled", {}), "adapter": wanted.spec.adapter, "operations": hello["operations"],
+            "roles": facts["roles"], "spelled": facts.get("spelled", {}), "untimed": facts.get("untimed", ""),
+            "adapter": wanted.spec.adapter, "operations": hello["operations"],
             "dtypes": hello["dtypes"], "environments": sorted(hello["environments"]),
             "environment_of": hello["environments"], "spec": wanted.spec, "explicit": selector.explicit,
         }  # fmt: skip

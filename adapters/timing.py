@@ -42,18 +42,21 @@ def time_loop(
     loop's own time), `read` where one was, and `synchronised`; the first one allocates for a whole
     queue, and is kept apart by whoever reads the times. Rounds agree when these times are all at most
     `at_most` or all at least `at_least` of the synchronised one; the loop should take `weight` times
-    what its calls alone cost.
+    what its calls alone cost. With no rounds only single calls are timed, at the smallest size.
     """
     for name in (op, "full", "corner", "item"):
         if not hasattr(adapter, name):
             raise NotOffered(f"{adapter.framework} offers no {name}")
     size: int | None = LADDER[0]
     idle = 0.0
+    calls: list[float] = []
     while size is not None:
         loop = _Loop(adapter, op, size, device, dtype, chain, end)
         samples = loop.calls_alone()
         work = chain * min(samples)
-        idle = idle or work
+        idle, calls = idle or work, calls or samples
+        if not rounds:
+            return {"op": op, "size": loop.size, "chain": 1, "calls": calls, "value": loop.value()}
         if work >= weight * idle and (work >= WANTED or chain * max(samples[1:]) >= LONG * WANTED):
             break
         size = _following(op, size, work)
@@ -65,8 +68,8 @@ def time_loop(
     return {
         "op": op, "size": loop.size, "chain": loop.chain, "end": end, "rounds": [first, *later], "tries": tries,
         # What as many calls take one by one, at this size and at the smallest: what the calls alone cost.
-        # `cold` is the very first call at this size.
-        "work": work, "idle": idle, "cold": samples[0], "value": loop.value(),
+        # `calls` are those at the smallest size, the first call of all at the head; `cold` is the first one at this size.
+        "work": work, "idle": idle, "calls": calls, "cold": samples[0], "value": loop.value(),
     }  # fmt: skip
 
 
@@ -125,10 +128,12 @@ class _Loop:
         times = []
         for _ in range(SAMPLES):
             started = self.adapter.clock()
-            self.adapter.barrier([self.call(self.left, self.start)])
+            self.result = self.call(self.left, self.start)
+            self.adapter.barrier([self.result])
             times.append(self.adapter.clock() - started)
         return times
 
     def value(self) -> float:
         """Return an element of the last round's result: whether anything was computed at all."""
-        return float(self.adapter.item(self.adapter.corner(self.result)))
+        found = self.adapter.item(self.adapter.corner(self.result))
+        return float(getattr(found, "real", found))

@@ -106,7 +106,7 @@ class _State:
             "devices": {
                 kind: {"available": False, "why": roles}
                 if isinstance(roles, str)
-                else {"available": True, "roles": roles, "spelled": self.spelled(kind)}
+                else {"available": True, "roles": roles, "spelled": self.spelled(kind), "untimed": self.instance(kind).untimed}
                 for kind, roles in self.kinds.items()
             },
         }

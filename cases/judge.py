@@ -33,6 +33,8 @@ def applicable(case: Case, target: Mapping[str, Any]) -> tuple[str, str] | None:
     for dtype in sorted(case.program.dtypes):
         if dtype not in target["dtypes"]:
             return "not-offered", f"{target['framework']} has no dtype {dtype}"
+    if target.get("untimed") and case.program.timed:
+        return "not-modelled", target["untimed"]
     for operation in sorted(case.program.operations):
         if operation not in target["operations"]:
             return "not-offered", f"{target['framework']} offers no {operation}"

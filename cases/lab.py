@@ -75,6 +75,8 @@ class Program:
     roles: frozenset[str]
     dtypes: frozenset[str]
     operations: frozenset[str]
+    #: Whether a clock is read.
+    timed: bool
 
     def wire(self) -> dict[str, Any]:
         """Return the program as it goes to a worker."""
@@ -258,6 +260,7 @@ class Lab:
             | {role for s in found for op, role in IMPLIED.items() if s.get("op") == op},
             dtypes=frozenset(a["dtype"] for s in found for a in _flat(s) if "dtype" in a),
             operations=frozenset(s["op"] for s in found if s.get("op") in OPERATIONS),
+            timed=any(s.get("op") == "time" for s in found),
         )
 
     def _probe(self, op: str, args: list[Any], when: list[str]) -> str:

@@ -7,11 +7,12 @@ slow or too fast; what lies between is inconclusive. Nothing else of the run wor
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cases.answers import GARBAGE, REFUSES, WORKS, WRONG, Inconclusive, Vocabulary
+from cases.answers import GARBAGE, NEUTRAL, REFUSES, WORKS, WRONG, Inconclusive, Vocabulary
 from cases.case import case
 from cases.lab import Lab, Symbol
 from cases.reading import Reading
@@ -22,6 +23,10 @@ ROUNDS = 3
 AT_MOST, AT_LEAST = 0.5, 0.8
 #: The work of a loop should be so many times what its calls alone cost, before they are said to wait.
 WEIGHTY = 5
+#: A first time is longer from so many times the later ones on, and alike up to so many; what lies between is noise.
+LONGER, ALIKE = 2.0, 1.5
+#: The part of a round's whole time below which no difference counts.
+SLIGHT = 0.02
 #: What one element is after so many calls, from 3: doubled by each product, half a unit more by each sum.
 AFTER: Mapping[str, Callable[[int], float]] = {"matmul": lambda calls: 3.0 * 2**calls, "add": lambda calls: 3.0 + calls / 2}
 #: Products in reduced precision drift a few per cent in a chain; what was never computed is off by far more.
@@ -104,6 +109,40 @@ READ_RESULT = _reads((WRONG, "a value is read before the work behind it is done"
 READ_OTHER = _reads((WORKS, "the value is read while work that it doesn't depend on goes on"))
 
 
+def _warmed_up(first: float, usual: float, slight: float = 0.0) -> str:
+    """Return `longer` or `alike` for a first time against later ones. Raises Inconclusive."""
+    if first <= ALIKE * usual or first - usual <= slight:
+        return "alike"
+    if first >= LONGER * usual:
+        return "longer"
+    raise Inconclusive(f"the first took {first / usual:.1f} times as long as later ones: neither alike nor twice as long")
+
+
+def _decide_first_call(reading: Reading) -> str:
+    calls = reading.value("result").get("calls", [])
+    return _failed(reading) or _warmed_up(calls[0], statistics.median(calls[1:]))
+
+
+def _decide_first_round(reading: Reading) -> str:
+    first, *later = reading.value("result").get("rounds", []) or [{}]
+    # Against the longest of the three: where calls do their work at once, a round is as long as the machine is busy.
+    return _failed(reading) or _warmed_up(
+        first["returned"], max(r["returned"] for r in later), SLIGHT * max(r["synchronised"] for r in later)
+    )  # fmt: skip
+
+
+def _warm_up(decide: Callable[[Reading], str]) -> Vocabulary:
+    words = {
+        "longer": (NEUTRAL, "the first takes at least twice as long as later ones do"),
+        "alike": (NEUTRAL, "the first takes about as long as later ones do"),
+    }
+    return Vocabulary({**RAISES, **GARBAGE, **words}, decide)
+
+
+FIRST_CALL = _warm_up(_decide_first_call)
+FIRST_ROUND = _warm_up(_decide_first_round)
+
+
 @dataclass(frozen=True)
 class _Timed:
     name: str
@@ -114,6 +153,9 @@ class _Timed:
     why: str
     control: str
     claims: tuple[str, ...]
+    #: Ask in a process of its own, in which nothing was computed before.
+    fresh: bool = False
+    rounds: int = ROUNDS
 
 
 TIMED = (
@@ -134,19 +176,30 @@ TIMED = (
         "read/other-value", "matmul", "read-other", READ_OTHER, "Does reading a value wait for queued work that it doesn't depend on?",
         "Where devices are queues a read waits for all of it; where values are awaited, for the one alone.", "time/loop/matmul", (),
     ),
+    _Timed(
+        # Small sums: products may wait for threads, whose time says more of the machine than of the call.
+        "first/call", "add", "barrier", FIRST_CALL, "Does the very first call of a process take longer than the next ones?",
+        "The first call pays for libraries, kernels and compilation; a benchmark that counts it measures those.",
+        "placement/add/device-device", ("D3.16",), fresh=True, rounds=0,
+    ),
+    _Timed(
+        "first/round", "matmul", "barrier", FIRST_ROUND, "Does the first round of a loop take longer to return than later rounds?",
+        "A runtime that makes its buffers while it queues returns late in the first round alone.",
+        "time/loop/matmul", ("D1.25",), fresh=True,
+    ),
 )  # fmt: skip
 
 
 def _register(timed: _Timed) -> None:
     @case(
         f"time/{timed.name}", timed.answers, question=timed.question, why=timed.why, control=timed.control, claims=timed.claims,
-        alone=True,
+        alone=True, fresh=timed.fresh,
     )  # fmt: skip
     def _(lab: Lab) -> dict[str, Symbol]:
         ask: Callable[..., Symbol] = lab.attempt.time
         return {
             "result": ask(
-                op=timed.op, device=lab.device, dtype={"dtype": "float32"}, chain=CHAIN, rounds=ROUNDS, end=timed.end,
+                op=timed.op, device=lab.device, dtype={"dtype": "float32"}, chain=CHAIN, rounds=timed.rounds, end=timed.end,
                 at_most=AT_MOST, at_least=AT_LEAST, weight=WEIGHTY,
             )
         }  # fmt: skip

@@ -63,6 +63,8 @@ SINGLE: dict[str, tuple[str, str]] = {
     "counts-hidden-devices": ("accelerator_count best_device", "accelerators that are hidden are counted all the same"),
     "blocks": ("time", "calls return when their work is done"),
     "half-blocks": ("time", "calls return when most of their work is done"),
+    "warms-up": ("time", "the first call of each operation loads its kernel"),
+    "allocates-queues": ("time", "a queue that grows longer than ever before makes its buffers"),
     "reads-without-waiting": ("time looking observe", "reading doesn't wait for the queue"),
     "leaks-default-device": ("default-device matmul", "a default device outlives its scope; a matrix product sets one"),
     "leaks-environment": ("matmul", "a matrix product changes the environment"),

@@ -73,6 +73,8 @@ EFFECTS: dict[str, tuple[str, ...]] = {
 ROUND = ("host", "dev:0", "dev:1")
 #: Seconds for one elementary step of work, and for putting work on the queue.
 STEP, DISPATCH = 1e-9, 1e-6
+#: Seconds for loading a kernel, and for making one more buffer of a queue.
+LOAD, ALLOCATE = 1e-2, 1e-3
 
 
 class Plan(NamedTuple):
@@ -97,6 +99,8 @@ class Runtime:
         #: False once the default device was lost with the region that changed it.
         self.defaulted = True
         self.lost = False
+        self.loaded: set[str] = set()
+        self.queued = self.deepest = 0
 
     # --- devices --------------------------------------------------------------------------------
 
@@ -141,6 +145,9 @@ class Runtime:
         tensors = [x for x in operands if isinstance(x, Tensor)]
         if self.lost:
             raise LateError(f"{op}: the device is lost")
+        if "warms-up" in FAULTS and op not in self.loaded:
+            self.loaded.add(op)
+            self.now += LOAD
         if device is None:
             device = tensors[0].device
         error = next((t.storage.error for t in tensors if t.storage.error), None)
@@ -218,6 +225,10 @@ class Runtime:
     def work(self, device: Device, seconds: float, error: Exception | None) -> None:
         """Put work on a device's queue; the host works when called."""
         self.now += DISPATCH
+        self.queued += 1
+        if "allocates-queues" in FAULTS and self.queued > self.deepest:
+            self.deepest = self.queued
+            self.now += ALLOCATE
         if error is not None and error not in self.late:
             self.late.append(error)
         if device.kind == "host" or "blocks" in FAULTS:
@@ -231,7 +242,7 @@ class Runtime:
     def wait(self) -> None:
         """Pass the time that queued work takes."""
         self.now += self.pending
-        self.pending = 0.0
+        self.pending, self.queued = 0.0, 0
 
     def barrier(self) -> None:
         """Wait for everything. Raises the first late error."""

@@ -79,6 +79,8 @@ def ask(case: Case, kind: str) -> Outcome:
         return Outcome(refused[0], None, None, refused[1], ())
     with environment(case.environment):
         dummy, said = backend(kind, case.environment)
+        if case.fresh:
+            dummy = Dummy(kind, Dummy.kinds()[kind])
         observation = json.loads(json.dumps(run(dummy, json.loads(json.dumps(case.program.wire())))))
     try:
         cell = judge(case, said, {"observation": observation})
