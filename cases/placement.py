@@ -123,7 +123,7 @@ def where(pair: tuple[str, str], left: str, right: str) -> str:
     """Say in words what is where."""
     if pair == CONTROL:
         return f"{left} and {right} on one device"
-    return f"{left} on the {pair[0]}, {right} on the {'peer accelerator' if pair[1] == 'peer' else pair[1]}"
+    return f"{left} on the {pair[0]} and {right} on the {'peer accelerator' if pair[1] == 'peer' else pair[1]}"
 
 
 def _register(family: Family, pair: tuple[str, str]) -> None:
@@ -132,7 +132,8 @@ def _register(family: Family, pair: tuple[str, str]) -> None:
     @case(
         f"placement/{family.name}/{'-'.join(pair)}",
         WORKING if control else placed(*pair),
-        question=f"{family.operation}: what comes of the {where(pair, family.left, family.right)}?",
+        question=f"{family.operation} with {where(pair, 'the ' + family.left, 'the ' + family.right)}: "
+        + ("does it work?" if control else "is it refused, or where is the result?"),
         why="Implicit moves hide costs, refusals break code that ran on one device, and garbage is silent.",
         control="placement/create/device" if control else f"placement/{family.name}/device-device",
         claims=() if control else family.claims + (("D3.13",) if pair[1] == "peer" else ()),
@@ -181,7 +182,7 @@ def _register_effect(name: str, pair: tuple[str, str]) -> None:
     @case(
         f"placement/{name}/{'-'.join(pair)}",
         IN_PLACE,
-        question=f"{operation}: is the {where(pair, 'target', 'source')} written?",
+        question=f"{operation} with {where(pair, 'the target', 'the source')}: is the target written?",
         why="A write that is refused, ignored or applied to a copy changes a model without a word.",
         control="placement/create/device" if control else f"placement/{name}/device-device",
     )
@@ -216,7 +217,7 @@ def _register_out(pair: tuple[str, str]) -> None:
     @case(
         f"placement/add-out/{'-'.join(pair)}",
         IN_PLACE_ONLY,
-        question=f"add with out=: is the {where(pair, 'output', 'operands')} written?",
+        question=f"add with out=, {where(pair, 'the output', 'the operands')}: is the output written?",
         why="An output elsewhere is either a hidden copy or a result that never arrives.",
         control="placement/create/device" if control else "placement/add-out/device-device",
     )
@@ -235,7 +236,7 @@ def _register_equal(pair: tuple[str, str]) -> None:
     @case(
         f"placement/array-equal/{'-'.join(pair)}",
         TRUTH,
-        question=f"Equality of whole values: what is said of the {where(pair, 'one', 'its equal')}?",
+        question=f"Equality of whole values, {where(pair, 'one', 'its equal')}: what is said?",
         why="Tests compare results with it; an answer from another device hides what was compared.",
         control="placement/create/device" if control else "placement/array-equal/device-device",
     )

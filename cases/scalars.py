@@ -147,12 +147,12 @@ KINDS = (
         vector, SCALED, "A kernel that ignores the view's offset uses t[0].",
     ),
     Kind(
-        "zero-dims", "a 0-dim value, with another one,", lambda lab, on: lab.tensor(SCALAR, on), lambda lab, on: lab.tensor(3.0, on),
+        "zero-dims", "a 0-dim value beside another one", lambda lab, on: lab.tensor(SCALAR, on), lambda lab, on: lab.tensor(3.0, on),
         3.0 * SCALAR, "Where both could follow the other, one of them decides the device.",
     ),
     Kind("one-element", "a vector of one element", lambda lab, on: lab.tensor([SCALAR], on), vector, SCALED, SHAPE_RULE, claims=("D1.9",)),
     Kind("one-element-matrix", "a matrix of one element", lambda lab, on: lab.tensor([[SCALAR]], on), vector, SCALED, SHAPE_RULE),
-    Kind("empty", "an empty vector, with another one,", _empty, _empty, None, EMPTY_RULE),
+    Kind("empty", "an empty vector beside another one", _empty, _empty, None, EMPTY_RULE),
     Kind("empty-part", "an empty vector", _empty, vector, Numbers(COUNT, lambda i: 2.0 + i), EMPTY_RULE, operation="cat"),
     _layout("offset-view", "a view with an offset", MATRIX),
     _layout("expanded", "an expanded row", [MATRIX[0]] * 2),
@@ -163,12 +163,13 @@ KINDS = (
 def _register_kind(kind: Kind, pair: tuple[str, str], side: str) -> None:
     control = pair == CONTROL
     answers = WORKING if control else placed(*pair)
-    place = "on one device" if control else f"when it is on the {pair[0]} and the other operand on the {pair[1]}"
+    place = f"on the {side}, on one device" if control else f"of the {pair[0]} on the {side} and an operand of the {pair[1]} on the other"
 
     @case(
         f"scalars/{kind.name}/{'-'.join(pair)}/{side}",
         without(answers, "garbage") if kind.expected is None else answers,
-        question=f"{kind.operation}: what comes of {kind.says} on the {side} side, {place}?",
+        question=f"{kind.operation} with {kind.says} {place}: "
+        + ("does it work?" if control else "is it refused, or where is the result?"),
         why=kind.why,
         control=f"placement/{kind.operation}/device-device" if control else f"scalars/{kind.name}/device-device/left",
         claims=() if control else kind.claims,
