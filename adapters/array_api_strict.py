@@ -17,6 +17,13 @@ class ArrayApiStrict(Adapter):
     framework = "array-api-strict"
     # NumPy is only looked through: it holds every value, whatever device it pretends to be on.
     imports = "import array_api_strict as xp\nimport numpy as np"
+    examples: ClassVar[dict[str, dict[str, str]]] = {
+        "CPU_DEVICE": {"host": "xp.Device('CPU_DEVICE')", "alias": "xp.Device('CPU_DEVICE')"},
+        "device1": {
+            "host": "xp.Device('CPU_DEVICE')", "accelerator": "xp.Device('device1')", "peer": "xp.Device('device2')",
+            "alias": "xp.Device('device1')",
+        },
+    }  # fmt: skip
     variables = (
         "ARRAY_API_STRICT_API_VERSION", "ARRAY_API_STRICT_BOOLEAN_INDEXING", "ARRAY_API_STRICT_DATA_DEPENDENT_SHAPES",
         "ARRAY_API_STRICT_ENABLED_EXTENSIONS", "NPY_PROMOTION_STATE",
@@ -81,6 +88,9 @@ class ArrayApiStrict(Adapter):
     def read(self, value: Any) -> Any:
         """Return the elements of the NumPy array inside: a pretended device refuses the conversion."""
         return value._array.reshape(-1)
+
+    def metadata(self, x: Any) -> Any:
+        return x.device, x.dtype
 
     def identity_of(self, value: Any) -> Any:
         """Return the address of the memory that a value was cut from; None where nothing is held."""

@@ -57,6 +57,9 @@ class Adapter:
     variables: ClassVar[tuple[str, ...]] = ()
     #: The environment name of a case -> variables (see `cases.case.ENVIRONMENTS`).
     environments: ClassVar[dict[str, dict[str, str]]] = {}
+    #: Device kinds that are on every machine, preferred ones first, and how their roles are written: for code that is
+    #: shown before anything ran.
+    examples: ClassVar[dict[str, dict[str, str]]] = {}
     #: Why nothing can be timed on this kind of device; "" where it can.
     untimed: str = ""
     #: What a warning of the framework about the suite's own doing contains; it is no answer.

@@ -77,7 +77,8 @@ class Body:
             case ast.With(items=items, body=body):
                 return self.block(items, body, env)
             case ast.Raise(exc=ast.Call(func=ast.Name(id=name), args=args)) if name in _WORDS:
-                raise RefusedError(name, *(ast.unparse(self.expression(a, env)) for a in args))
+                why = [self.expression(a, env) for a in args]
+                raise RefusedError(name, *(a.value if isinstance(a, ast.Constant) else ast.unparse(a) for a in why))
             case _:
                 raise UnclearError(f"{self.home.name}, line {node.lineno}")
         return None

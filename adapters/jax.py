@@ -58,6 +58,9 @@ class Jax(JaxDevices):
             flat = flat.astype(np.int8 if "int" in flat.dtype.name else np.float32)
         return flat
 
+    def metadata(self, x: Any) -> Any:
+        return x.devices(), x.dtype
+
     def identity_of(self, value: Any) -> Any:
         """Return the address of the buffer; None for a deleted array and for one over several devices."""
         try:

@@ -41,6 +41,9 @@ class JaxDevices(Adapter):
     )  # fmt: skip
     # An entry that a killed process left half written is noticed by JAX, and compiled again.
     chatter = "persistent compilation cache"
+    examples: ClassVar[dict[str, dict[str, str]]] = {
+        "cpu": {"host": "jax.devices('cpu')[0]", "accelerator": "jax.devices('cpu')[1]", "peer": "jax.devices('cpu')[2]"}
+    }
     environments: ClassVar[dict[str, dict[str, str]]] = {
         "wide-dtypes": {"JAX_ENABLE_X64": "1"},
         "no-accelerator": {"JAX_PLATFORMS": "cpu"},

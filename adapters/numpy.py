@@ -15,6 +15,7 @@ class Numpy(Adapter):
 
     framework = "numpy"
     imports = "import numpy as np"
+    examples: ClassVar[dict[str, dict[str, str]]] = {"cpu": {"host": "'cpu'"}}
     variables = (
         "NPY_PROMOTION_STATE", "NUMPY_EXPERIMENTAL_ARRAY_FUNCTION", "NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES",
         "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
@@ -71,6 +72,9 @@ class Numpy(Adapter):
     def read(self, value: Any) -> Any:
         """Return the elements."""
         return np.asarray(value).reshape(-1)
+
+    def metadata(self, x: Any) -> Any:
+        return x.device, x.dtype
 
     def identity_of(self, value: Any) -> Any:
         """Return the address of the memory that a value was cut from; NumPy's scalars share theirs with nobody."""
@@ -247,6 +251,9 @@ class _Before20:
 
     def missing(self, name: str, spelled: str) -> str:
         raise NotOffered("numpy names no devices before 2.0")
+
+    def metadata(self, x: Any) -> Any:
+        return x.dtype
 
     def tensor(self, values: Any, dtype: Any, device: Any) -> Any:
         return np.asarray(values, dtype=dtype)

@@ -1,4 +1,4 @@
-"""A program in a framework's own code: the expressions of its adapter, with a case's arguments (controller side).
+"""The expressions of a framework's own code, with a case's arguments (controller side).
 
 An adapter is a phrase book: each operation is a method that returns one native expression. Here it is
 read (see `source`, `inline`) and never imported, so that what is shown is what ran, on a
@@ -8,33 +8,16 @@ machine where the framework need not be installed.
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from adapters.evaluate import YIELD, RefusedError
+from adapters.base import MISSING
+from adapters.evaluate import RefusedError
 from adapters.inline import Inliner
 from adapters.known import known, parse
-from adapters.source import Class, Module, UnclearError, class_of, module
-from adapters.targets import GROUPS
-from adapters.wording import code, data, definition, filled, indented, nowhere, number, template
+from adapters.source import Class, Module, UnclearError, class_of
+from adapters.wording import code, data, filled, nowhere, number, template
 from adapters.worker import ADAPTERS
-
-_MISSING = ("absent", "out-of-range", "misspelt")
-#: Operands of a timed loop when nobody says which size was used.
-_SIZE = 1024
-
-
-@dataclass(frozen=True)
-class Line:
-    """A step in native code; several lines where the framework needs them, a comment where it has none."""
-
-    step: str
-    code: str
-    #: Whether the code can be run.
-    runs: bool = True
 
 
 class Phrases:
@@ -48,35 +31,57 @@ class Phrases:
         path = target.get("adapter") or ADAPTERS.get(self.framework)
         if path is None:
             raise UnclearError(f"no adapter for {self.framework} is known here")
-        self._cls = class_of(path, target.get("version", ""))
-        self._where = path.partition(":")[0]
-        self._target = target
-        self.imports = str(_constant(self._cls, "imports", ""))
-        table: Mapping[str, str] | None = _constant(self._cls, "dtypes", None)
+        self.cls = class_of(path, target.get("version", ""))
+        #: The module that holds the adapter.
+        self.where = path.partition(":")[0]
+        self.target = target
+        self.imports = str(_constant(self.cls, "imports", ""))
+        table: Mapping[str, str] | None = _constant(self.cls, "dtypes", None)
         self._dtypes = table or {}
         #: A table that is computed can't be read, which doesn't mean that a dtype is missing from it.
         self._dtypes_known = table is not None
-        self._environments: Mapping[str, Mapping[str, str]] = _constant(self._cls, "environments", {})
-        self._facts = {**_attributes(self._cls), "roles": _plain_roles(target)}
+        self._environments: Mapping[str, Mapping[str, str]] = _constant(self.cls, "environments", {})
+        #: What is known of the adapter's `self`.
+        self.facts = {**_attributes(self.cls), "roles": _plain_roles(target)}
         if not self.neutral:
-            self._facts["kind"] = target["device"]
-            self._facts.update(_set_at_start(self._cls, self._facts))
-        self._values: dict[str, Any] = {}
+            self.facts["kind"] = target["device"]
+            self.facts.update(_set_at_start(self.cls, self.facts))
+        #: How devices that aren't there are written: only the framework can tell which those are.
+        self.told: Mapping[str, str] = target.get("spelled", {})
+        #: What is known of a program's values: `s1.dtype` -> `float32`.
+        self.values: dict[str, Any] = {}
+        #: Methods and helpers that a program needs as functions, by name.
+        self.given: dict[str, tuple[Module, ast.FunctionDef]] = {}
         self._devices: dict[tuple[str, str], str | Exception] = {}
         self._written: dict[tuple[object, ...], tuple[list[str], str]] = {}
-        self._given: dict[str, tuple[Module, ast.FunctionDef]] = {}
 
     @classmethod
-    def of(cls, framework: str, adapter: str | None = None) -> Phrases:
-        """Return the phrases of a framework without any target, its devices called `host`, `accelerator`, `peer`, `alias`."""
-        roles = {role: {"expression": role} for role in ("host", "accelerator", "peer", "alias")}
-        return cls({"framework": framework, "adapter": adapter, "roles": roles, "neutral": True})
+    def example(cls, framework: str, adapter: str | None = None, needs: Set[str] = frozenset()) -> Phrases:
+        """Return the phrases of a target that the adapter names as an example, one with these roles where there is any.
 
-    def _inliner(self, *, lazy: bool = False, prefix: str = "v") -> Inliner:
-        return Inliner(self._cls, self._facts, self.device, self._dtypes, self._values, lazy=lazy, prefix=prefix)
+        An adapter without examples gives those of no target, with devices called `host`, `accelerator`, `peer`, `alias`.
+        """
+        roles = {role: {"expression": role} for role in ("host", "accelerator", "peer", "alias")}
+        neutral = cls({"framework": framework, "adapter": adapter, "roles": roles, "neutral": True})
+        examples: Mapping[str, Mapping[str, str]] = _constant(neutral.cls, "examples", {})
+        if not examples:
+            return neutral
+        kind, written = next(((kind, written) for kind, written in examples.items() if needs <= written.keys()), [*examples.items()][-1])
+        roles = {role: {"expression": expression} for role, expression in written.items()}
+        return cls({"target": f"{framework}:{kind}", "framework": framework, "adapter": adapter, "device": kind, "roles": roles})
+
+    def environment(self, name: str | None) -> Mapping[str, str]:
+        """Return the variables of an environment that a case asks for."""
+        return self._environments.get(name, {}) if name else {}
+
+    def inliner(self, *, lazy: bool = False, prefix: str = "v") -> Inliner:
+        """Return what writes the adapter's methods out for this target."""
+        return Inliner(self.cls, self.facts, self.device, self._dtypes, self.values, lazy=lazy, prefix=prefix)
 
     def device(self, name: str, spelled: str = "object") -> str:
         """Return how the framework writes a device. Raises RefusedError where it can't, UnclearError where that isn't known here."""
+        if f"{name}/{spelled}" in self.told:
+            return self.told[f"{name}/{spelled}"]
         key = (name, spelled)
         if key not in self._devices:
             try:
@@ -89,170 +94,17 @@ class Phrases:
         return found
 
     def _spelled(self, name: str, spelled: str) -> str:
-        roles = self._facts["roles"]
+        roles = self.facts["roles"]
         if name == "device":
             name = "accelerator" if "accelerator" in roles else "host"
         if self.neutral:
             if spelled == "object" and name in roles:
                 return name
             raise UnclearError(f"{name} as {spelled}: it depends on the target")
-        told: Mapping[str, str] = self._target.get("spelled", {})
-        if f"{name}/{spelled}" in told:  # the worker knows what only the framework can tell: what isn't here
-            return told[f"{name}/{spelled}"]
-        if name not in roles and name not in _MISSING:
+        if name not in roles and name not in MISSING:
             raise UnclearError(f"there is no {name}")
-        method = "missing" if name in _MISSING else "spelling"
-        return str(known(self._inliner(lazy=True).method(method, [ast.Constant(name), ast.Constant(spelled)], {}, [])))
-
-    # --- programs -------------------------------------------------------------------------------
-
-    def lines(self, program: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> list[Line]:
-        """Return a program's question in native code, without the probes that follow a refusal.
-
-        `sizes` tells the operands' edge that a timed step used.
-        """
-        return [line for step in program["steps"] for line in self._step(step, sizes or {}, set())]
-
-    def script(
-        self, program: Mapping[str, Any], *, title: str = "", environment: str | None = None, sizes: Mapping[str, int] | None = None,
-        lines: Sequence[Line] | None = None,
-    ) -> str:  # fmt: skip
-        """Return a complete script: environment, imports, the question step by step, and a wait at the end.
-
-        `lines` are the program's, where somebody has them already.
-        """
-        lines = self.lines(program, sizes) if lines is None else lines
-        body = [line.code for line in lines]
-        live = [step["id"] for step in _walk(program["steps"]) if _keeps(step) and "when" not in step]
-        dropped = {step["args"][0]["ref"] for step in _walk(program["steps"]) if step.get("op") == "drop"}
-        barrier = self._barrier([name for name in live if name not in dropped])
-        if barrier:
-            body += ["# wait for everything that was queued", barrier]
-        text = self._around("\n".join(body))
-        variables = {**self._own_environment(), **self._target.get("environment", {}), **self.environment(environment)}
-        before = [*(f"os.environ[{name!r}] = {value!r}" for name, value in variables.items()), *self._before_import]
-        head = [f"# {part}" for part in title.splitlines()] + (["import os", *before] if before else [])
-        head += [self.imports, *self._prelude(text, program)]
-        return "\n".join([*head, "", text, ""])
-
-    def _own_environment(self) -> Mapping[str, str]:
-        """Return the variables with which a worker for these devices is started."""
-        groups = [] if self.neutral else GROUPS.get(self.framework, ())
-        return {key: value for group in groups if self._target["device"] in group.devices for key, value in group.environment}
-
-    @cached_property
-    def _before_import(self) -> list[str]:
-        """What the adapter does before it imports the framework: it sets variables."""
-        found = self._cls.find("start")
-        lines: list[str] = []
-        if found is None or found[0].name == "adapters.base":
-            return lines
-        home, owner, function = found
-        for statement in function.body:
-            if ast.unparse(statement) == "super().start()":
-                return lines
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-                continue  # the docstring
-            try:
-                lines += code(self._inliner().statement(home, owner, statement)).splitlines()
-            except UnclearError as reason:
-                lines.append(f"# see {home.name}: start ({reason})")
-        return []
-
-    def environment(self, name: str | None) -> Mapping[str, str]:
-        """Return the variables of an environment that a case asks for."""
-        return self._environments.get(name, {}) if name else {}
-
-    def _step(self, step: Mapping[str, Any], sizes: Mapping[str, int], outer: set[str]) -> Iterator[Line]:
-        if "when" in step:
-            return
-        try:
-            if "scope" in step:
-                args = [ast.Constant(step["scope"]), *(parse(self.argument(a)) for a in step.get("args", []))]
-                entered = ast.unparse(self._inliner().method("scope", args, {}, []))
-                inner = [line for s in step["body"] for line in self._step(s, sizes, outer)]
-                code = f"with {entered}:\n" + indented("\n".join(line.code for line in inner) or "pass")
-                yield Line(step["id"], code, all(line.runs for line in inner))
-            else:
-                yield Line(step["id"], self._operation(step, sizes))
-        except UnclearError as reason:
-            what = step.get("op") or step["scope"]
-            yield Line(step["id"], f"# {what}: see {self._where}; it can't be written as plain code ({reason})", False)
-        except RefusedError as refusal:
-            what = "the framework offers no such thing" if refusal.args[0] == "NotOffered" else "the simulation can't express it"
-            yield Line(step["id"], f"# {step.get('op') or step['scope']}: {what}: {' '.join(map(str, refusal.args[1:]))}", False)
-
-    def _operation(self, step: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
-        op, name = step["op"], step["id"]
-        args = [self.argument(a) for a in step.get("args", [])]
-        kw = {key: self.argument(a) for key, a in step.get("kw", {}).items()}
-        match op:
-            case "observe":
-                return f"print({args[0]})"
-            case "barrier":
-                return self._barrier(list(args)) or "pass"
-            case "drop":
-                return f"del {args[0]}"
-            case "same":
-                return self._same(*args)
-            case "compare":
-                return f"print({args[0]} == {args[1]}, {args[1]} == {args[0]}, hash({args[0]}) == hash({args[1]}))"
-            case "name":
-                return f"{name} = {args[0]}"
-            case "buffer":
-                self._values = {f"{name}.dtype": known(parse(kw.get("dtype", args[2] if len(args) > 2 else "'float32'")))}
-                return f"{name} = HostBuffer({', '.join([*args, *(f'{k}={v}' for k, v in kw.items())])})"
-            case "write_buffer":
-                return f"{args[0]}.write({args[1]})"
-            case "time":
-                return self._timed(step["kw"], sizes.get(name, _SIZE))
-        before, expression = self.phrase(op, args, kw, prefix=name)
-        if re.fullmatch(rf"{name}_\w+", expression):
-            # A value that got a name on the way: let it be the step's own.
-            return re.sub(rf"\b{expression}\b", name, "\n".join(before))
-        return "\n".join([*before, f"{name} = {expression}"])
-
-    def _same(self, left: str, right: str) -> str:
-        try:
-            before, one = self.phrase("identity_of", [left], {}, prefix="left")
-            also, other = self.phrase("identity_of", [right], {}, prefix="right")
-        except (UnclearError, RefusedError):
-            return f"print({left} is {right})"
-        return "\n".join([*before, *also, f"print({left} is {right}, {one} == {other})"])
-
-    def _barrier(self, values: Sequence[str]) -> str:
-        return self._wait.replace("__values__", f"[{', '.join(values)}]")
-
-    @cached_property
-    def _wait(self) -> str:
-        """How this target waits for everything, with a place for the values."""
-        try:
-            before, expression = self.phrase("barrier", ["__values__"], {}, prefix="wait")
-        except UnclearError as reason:
-            return f"# then wait as {self._where} does ({reason})"
-        return "\n".join(before if expression == "None" else [*before, expression])
-
-    def _timed(self, asked: Mapping[str, Any], size: int) -> str:
-        device, dtype = self.argument(asked["device"]), self.argument(asked["dtype"])
-        shape = f"({size}, {size})"
-        value = f"1.0 / {size}" if asked["op"] == "matmul" else "0.5"
-        made, left = self.phrase("full", [shape, value, dtype, device], {}, prefix="left")
-        more, right = self.phrase("full", [shape, "3.0", dtype, device], {}, prefix="right")
-        call, result = self.phrase(asked["op"], ["left", "value"], {}, prefix="call")
-        look, corner = self.phrase("corner", ["value"], {}, prefix="corner")
-        last, item = self.phrase("item", [corner], {}, prefix="item")
-        read = [*look, *last, item, "read = time.perf_counter() - started"] if asked["end"] == "read" else []
-        shown = "returned {returned:.4f} s, " + ("read {read:.4f} s, " if read else "") + "synchronised {synchronised:.4f} s"
-        wait = self._barrier(["value"]).splitlines()
-        loop = [
-            "value = right", "started = time.perf_counter()", f"for _ in range({asked['chain']}):",
-            *(f"    {line}" for line in [*call, f"value = {result}"]), "returned = time.perf_counter() - started", *read, *wait,
-            "synchronised = time.perf_counter() - started", f"print(f'{shown}')",
-        ]  # fmt: skip
-        operands = [*made, f"left = {left}", *more, f"right = {right}", *self._barrier(["left", "right"]).splitlines()]
-        return "\n".join([*operands, f"for _ in range({asked['rounds'] + 1}):", *(f"    {line}" for line in loop)])
-
-    # --- phrases --------------------------------------------------------------------------------
+        method = "missing" if name in MISSING else "spelling"
+        return str(known(self.inliner(lazy=True).method(method, [ast.Constant(name), ast.Constant(spelled)], {}, [])))
 
     def argument(self, arg: Any) -> str:
         """Return an argument on the wire in native code. Raises UnclearError for a device that can't be named here."""
@@ -276,7 +128,7 @@ class Phrases:
 
     def phrase(self, op: str, args: Sequence[str], kw: Mapping[str, str], *, prefix: str) -> tuple[list[str], str]:
         """Return the statements and the expression that a call of an operation comes to."""
-        plain = template(self._cls, op, len(args), tuple(kw))
+        plain = template(self.cls, op, len(args), tuple(kw))
         if plain is not None:
             return [], filled(plain, [*args, *kw.values()])
         key = (op, *args, *kw.items())
@@ -286,50 +138,11 @@ class Phrases:
         return [line.replace("__step__", prefix) for line in before], expression.replace("__step__", prefix)
 
     def _write(self, op: str, args: Sequence[str], kw: Mapping[str, str]) -> tuple[list[str], str]:
-        inliner = self._inliner(prefix="__step__")
+        inliner = self.inliner(prefix="__step__")
         out: list[ast.stmt] = []
         found = inliner.method(op, [parse(a) for a in args], {key: parse(value) for key, value in kw.items()}, out)
-        self._given.update(inliner.given)
+        self.given.update(inliner.given)
         return [line for statement in out for line in code(statement).splitlines()], code(found)
-
-    def _around(self, text: str) -> str:
-        """Put a script's body into what surrounds a whole program of this target."""
-        before, indent, after = self._surroundings
-        return "\n".join([*before, indented(text, indent) if indent else text, *after])
-
-    @cached_property
-    def _surroundings(self) -> tuple[list[str], str, list[str]]:
-        """Lines before a program, its indentation, and lines after it."""
-        out: list[ast.stmt] = []
-        try:
-            self._inliner(prefix="around").method("around", [], {}, out)
-        except (UnclearError, RefusedError) as reason:
-            return [f"# inside what {self._where} puts around a program ({reason})"], "", []
-        lines = "\n".join(code(statement) for statement in out).splitlines()
-        at = next((n for n, line in enumerate(lines) if line.strip() == YIELD), None)
-        if at is None:
-            return lines, "", []
-        return lines[:at], " " * (len(lines[at]) - len(lines[at].lstrip())), lines[at + 1 :]
-
-    def _prelude(self, text: str, program: Mapping[str, Any]) -> Iterator[str]:
-        """Yield imports and definitions that a script's body needs."""
-        if any(step.get("op") == "time" for step in _walk(program["steps"])):
-            yield "import time"
-        if "HostBuffer(" in text:
-            yield "\n" + definition(module("adapters.base").classes["HostBuffer"]) + "\n"
-        todo = [self._given[name] for name in self._given if re.search(rf"\b{name}\(", text)]
-        done: set[str] = set()
-        while todo:
-            home, function = todo.pop()
-            if function.name in done:
-                continue
-            done.add(function.name)
-            needs = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
-            yield from (code(home.imports[n]) for n in sorted(needs & home.imports.keys()) if _absolute(home.imports[n]))
-            yield from (f"class {word}(Exception): pass" for word in ("NotOffered", "NotModelled") if word in needs)
-            yield from (f"{n} = {code(home.constants[n])}" for n in sorted(needs & home.constants.keys()))
-            yield "\n" + definition(function) + "\n"
-            todo += [(home, home.functions[name]) for name in sorted(needs & home.functions.keys())]
 
 
 def _constant(cls: Class, name: str, default: Any) -> Any:
@@ -372,17 +185,3 @@ def _set_at_start(cls: Class, facts: Mapping[str, Any]) -> Iterator[tuple[str, A
 
 def _plain_roles(target: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     return {name: dict(facts) for name, facts in target["roles"].items()}
-
-
-def _walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for step in steps:
-        yield step
-        yield from _walk(step.get("body", []))
-
-
-def _keeps(step: Mapping[str, Any]) -> bool:
-    return "op" in step and step["op"] not in ("observe", "barrier", "drop", "same", "compare", "write_buffer", "time", "buffer", "name")
-
-
-def _absolute(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Import) or (isinstance(statement, ast.ImportFrom) and statement.level == 0)

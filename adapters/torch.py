@@ -56,6 +56,9 @@ class Torch(TorchDevices):
             flat = flat.to(torch.float32)
         return flat.tolist()
 
+    def metadata(self, x: Any) -> Any:
+        return x.device, x.dtype
+
     def identity_of(self, value: Any) -> Any:
         """Return the storage's identity: it also exists where there is no memory behind it."""
         return value.untyped_storage()._cdata

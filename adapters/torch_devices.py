@@ -46,6 +46,14 @@ class TorchDevices(Adapter):
         "OMP_NUM_THREADS",
         "MKL_NUM_THREADS",
     )
+    examples: ClassVar[dict[str, dict[str, str]]] = {
+        "cpu": {"host": "torch.device('cpu')", "alias": "torch.device('cpu:0')"},
+        "meta": {"host": "torch.device('cpu')", "accelerator": "torch.device('meta')"},
+        "fake-cuda": {
+            "host": "torch.device('cpu')", "accelerator": "torch.device('cuda:0')", "alias": "torch.device('cuda')",
+            "peer": "torch.device('cuda:1')",
+        },
+    }  # fmt: skip
     environments: ClassVar[dict[str, dict[str, str]]] = {"no-accelerator": {"CUDA_VISIBLE_DEVICES": ""}}
 
     @classmethod

@@ -13,6 +13,7 @@ from adapters.inline import Inliner
 from adapters.known import parse
 from adapters.source import Class, UnclearError
 
+_BLOCK = re.compile(r"(class|def|with|for|if|elif|else|while|try|except|finally)\b")
 _ARGUMENT = re.compile(r"__a(\d+)__")
 
 
@@ -100,6 +101,24 @@ def code(node: ast.AST) -> str:
 def indented(text: str, by: str = "    ") -> str:
     """Return a text with each line moved to the right."""
     return "\n".join(by + line if line else line for line in text.splitlines())
+
+
+def pasteable(text: str) -> str:
+    """Return a script that a prompt takes too: there an empty line ends a block, and nothing else does."""
+    lines: list[str] = []
+    inside = False
+    texts = text.splitlines()
+    for n, line in enumerate(texts):
+        follows = next((later for later in texts[n:] if later), "")
+        if not line and (follows.startswith((" ", "\t")) or (lines and not lines[-1])):
+            continue
+        if lines and lines[-1] and line.startswith(("class ", "def ")):
+            lines.append("")
+        if inside and line and not line.startswith((" ", "\t", "else:", "elif ", "except", "finally:")):
+            lines.append("")
+        inside = bool(line) and (line.startswith((" ", "\t")) or _BLOCK.match(line) is not None)
+        lines.append(line)
+    return "\n".join([*lines, *([""] if inside else [])]) + "\n"
 
 
 @cache

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from adapters.phrases import Phrases
+from adapters.reproducer import Reproducer
 from adapters.source import UnclearError
 from cases.answers import CLASSES
 from cases.case import AREAS, Case
@@ -216,12 +216,11 @@ class _Data:
         """Return the question in the framework's code, and errors and warnings beside the lines they came from."""
         book = self.books[n]
         steps: Mapping[str, Any] = (cell.observation or {}).get("steps", {})
-        sizes = {step: fact["value"]["size"] for step, fact in steps.items() if "size" in fact.get("value", {})}
         lines: list[str] = []
         found: dict[str, int] = {}
         if book is not None:
             wire = case.program.wire()
-            written = book.lines(wire, sizes)
+            written = book.lines(wire, marks=case.program.marks, environment=case.environment, observation=cell.observation)
             lines = book.script(wire, environment=case.environment, lines=written).rstrip().splitlines()
             at = 0
             for line in written:
@@ -245,9 +244,9 @@ class _Data:
         return {"c": [self.text(line) for line in lines], "x": errors, "w": warnings, "old": 1 if changed else None}
 
 
-def _book(column: Column) -> Phrases | None:
+def _book(column: Column) -> Reproducer | None:
     try:
-        return Phrases(column.target.to_json())
+        return Reproducer.of(column.target.to_json())
     except UnclearError:
         return None
 

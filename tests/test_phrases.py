@@ -1,31 +1,21 @@
-"""Phrases: native code read from an adapter's source says what the adapter does, and runs."""
+"""Phrases and scripts: native code that is read from an adapter's source says what the adapter does."""
 
 from __future__ import annotations
 
 import ast
-import json
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from functools import cache
+import codeop
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters.lane import Settings
-from adapters.phrases import Line, Phrases
-from adapters.pool import Pool
-from adapters.process import Process
+from adapters.phrases import Phrases
+from adapters.reproducer import Line, Reproducer
 from adapters.source import UnclearError, class_of, module
-from adapters.targets import SelectorError, parse, plan
-from adapters.wording import data
+from adapters.wording import data, pasteable
 from adapters.worker import ADAPTERS
-from cases import Case, catalogue
-from cases.judge import applicable
-from cases.reading import walk
-
-ROOT = Path(__file__).parent.parent
+from cases import catalogue
 
 ADAPTER = '''
 from __future__ import annotations
@@ -46,11 +36,13 @@ class Mine(Base):
     dtypes = {**{name: f"lib.{name}" for name in ("float32", "bool")}, "int4": "lib.i4"}
     environments = {"wide-dtypes": {"LIB_WIDE": "1"}}
     computes = True
+    examples = {"flat": {"host": "lib.Device('flat')"}, "gpu": {"host": "lib.Device('cpu')", "accelerator": "lib.Device('gpu:0')"}}
 
     def __init__(self, kind, roles):
         super().__init__(kind, roles)
         self.fake = kind.startswith("fake-")
         self.plain = kind.replace("fake-", "")
+        self.untimed = "nothing is computed" if kind == "lazy" else ""
         self.session = lib.session()
 
     def spelling(self, name, spelled):
@@ -98,6 +90,15 @@ class Mine(Base):
     def power(self, x, n):
         """Raise."""
         return x ** n
+
+    def metadata(self, x):
+        return x.place, x.kind
+
+    def corner(self, x):
+        return x[0, 0]
+
+    def item(self, x):
+        return x.item()
 
     def attribute(self, x):
         return x.T
@@ -195,9 +196,9 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     class_of.cache_clear()
     module.cache_clear()
 
-    def make(kind: str = "gpu", version: str = "2.1", **more: Any) -> Phrases:
+    def make(kind: str = "gpu", version: str = "2.1", **more: Any) -> Reproducer:
         target = {"target": f"lib:{kind}", "framework": "lib", "device": kind, "version": version, "roles": ROLES, "environment": {}}
-        return Phrases({**target, "adapter": "somebodys.adapter:Mine", **more})
+        return Reproducer.of({**target, "adapter": "somebodys.adapter:Mine", **more})
 
     yield make
     class_of.cache_clear()
@@ -208,7 +209,7 @@ def step(op: str, *args: Any, **kw: Any) -> dict[str, Any]:
     return {"id": "s9", "op": op, "args": list(args)} | ({"kw": kw} if kw else {})
 
 
-def code(book: Phrases, *steps: dict[str, Any]) -> str:
+def code(book: Reproducer, *steps: dict[str, Any]) -> str:
     return "\n".join(line.code for line in book.lines({"steps": list(steps)}))
 
 
@@ -259,7 +260,7 @@ def test_a_step_is_the_adapters_expression_with_its_arguments(book: Any, asked: 
 def test_what_is_known_of_the_target_decides(book: Any) -> None:
     assert code(book("fake-gpu"), step("shortcut", REF)) == "s9 = s1.gpu()"
     (line,) = book("mps").lines({"steps": [step("shortcut", REF)]})
-    assert (line.runs, line.code) == (False, "# shortcut: the framework offers no such thing: 'no mps()'")
+    assert (line.runs, line.code) == (False, "# shortcut: the framework offers no such thing: no mps()")
     (line,) = book().lines({"steps": [step("guarded", REF, "unified")]})
     assert (line.runs, "no memory kind unified" in line.code) == (False, True)
     assert code(book(), step("dynamic", HOST)).startswith("getattr(lib, lib.Device('cpu').type).sync(lib.Device('cpu'))")
@@ -310,7 +311,7 @@ def test_a_script_has_environment_imports_surroundings_and_a_wait(book: Any) -> 
     assert script == (
         "# what\n# why\nimport os\nos.environ['LIB_FAST'] = '0'\nos.environ['LIB_WIDE'] = '1'\nimport lib\n\nimport lib.fake\n"
         "with lib.fake.Mode():\n    s9 = lib.full([2, 2], 3.0, dtype=lib.float32, device=lib.Device('gpu:0'))\n"
-        "    # wait for everything that was queued\n    lib.wait(lib.Device('gpu:0'))\n    lib.block([s9])\n"
+        "    # wait for everything that was queued\n    lib.wait(lib.Device('gpu:0'))\n    lib.block([s9])\n\n"
     )
 
 
@@ -321,21 +322,72 @@ def test_a_buffers_dtype_reaches_the_framework(book: Any) -> None:
     assert "class HostBuffer:" in script
 
 
-def test_without_a_target_devices_are_called_by_their_roles(book: Any) -> None:
+def test_what_a_case_names_is_printed_by_its_name(book: Any) -> None:
+    steps = [FULL, step("observe", {"ref": "s9"}) | {"id": "s2"}, step("observe", {"ref": "s9"}) | {"id": "s3"}, step("add", REF, OTHER)]
+    program = {"steps": [s | {"id": f"s{n}"} for n, s in enumerate(steps, 1)]}
+    program["steps"][1]["args"] = program["steps"][2]["args"] = [{"ref": "s1"}]
+    lines = book().lines(program, marks={"result": "s1", "value": "s2", "before": "s3"})
+    assert [(line.step, line.code) for line in lines[1:]] == [
+        ("", "print('result:', s1.place, s1.kind)"),
+        ("s2", "print('value:', s1)"),  # and not twice
+        ("s4", "s4 = s1 + s2"),
+    ]
+
+
+def test_what_is_no_tensor_is_printed_as_it_is(book: Any) -> None:
+    (_, shown) = book().lines({"steps": [step("item", REF)]}, marks={"result": "s9"})
+    assert shown == Line("", "print('result:', s9)")
+
+
+def test_an_observation_tells_how_a_missing_device_was_written_and_which_size_was_timed(book: Any) -> None:
+    program = {"steps": [step("name", {"device": "absent"})]}
+    told = book(spelled={"absent/object": "lib.Device('tpu')"})
+    (line,) = told.lines(program, environment="wide-dtypes")
+    assert not line.runs, "what is absent in another environment only a run can tell"
+    (line,) = told.lines(program, environment="wide-dtypes", observation={"spelled": {"absent/object": "lib.Device('gpu')"}})
+    assert line.code == "s9 = lib.Device('gpu')"
+    asked = {
+        "op": "add", "device": {"device": "device"}, "dtype": {"dtype": "float32"}, "chain": 3, "rounds": 1, "end": "read-other",
+    }  # fmt: skip
+    timed = {"steps": [{"id": "s9", "op": "time", "kw": asked}]}
+    (line,) = book().lines(timed, observation={"steps": {"s9": {"value": {"size": 96}}}})
+    assert "lib.full((96, 96), 0.5" in line.code
+    assert line.code.index("other = left[0, 0]") < line.code.index("for _ in range(3):") < line.code.index("other.item()")
+    (line,) = book("lazy").lines(timed)
+    assert (line.runs, line.code) == (False, "# time: the simulation can't express it: nothing is computed")
+
+
+def test_an_incomplete_script_says_why(book: Any) -> None:
+    script = book().script({"steps": [step("looped", REF)]}, title="why")
+    assert script.startswith("# why\n# incomplete: looped: see somebodys.adapter; it can't be written as plain code")
+
+
+def test_without_a_target_the_adapters_example_with_the_roles_is_used(book: Any) -> None:
     book()
-    phrases = Phrases.of("lib", "somebodys.adapter:Mine")
-    assert code(phrases, FULL) == "s9 = lib.full([2, 2], 3.0, dtype=lib.float32, device=accelerator)"
-    (line,) = phrases.lines({"steps": [step("name", {"device": "host", "spelled": "string"})]})
-    assert not line.runs
+    path = "somebodys.adapter:Mine"
+    for needs, kind, written in (({"host"}, "flat", "lib.Device('flat')"), ({"accelerator"}, "gpu", "lib.Device('gpu:0')")):
+        phrases = Phrases.example("lib", path, needs)
+        assert phrases.target["target"] == f"lib:{kind}"
+        assert f"device={written}" in code(Reproducer(phrases), FULL)
+    assert Phrases.example("lib", path, {"peer"}).target["target"] == "lib:gpu"
+
+
+def test_without_examples_devices_are_called_by_their_roles(book: Any) -> None:
+    book()
+    phrases = Phrases.example("lib", "somebodys.adapter:Base")
+    assert phrases.neutral
+    assert phrases.device("peer") == "peer"
+    with pytest.raises(UnclearError, match="host as string: it depends on the target"):
+        phrases.device("host", "string")
 
 
 def test_an_adapter_without_source_is_said() -> None:
     with pytest.raises(UnclearError, match="no adapter for nobodys is known here"):
-        Phrases.of("nobodys")
+        Phrases.example("nobodys")
     with pytest.raises(UnclearError, match=r"no (Python source of|module) math"):
-        Phrases.of("mine", "math:Mine")
+        Phrases.example("mine", "math:Mine")
     with pytest.raises(UnclearError, match="no module"):
-        Phrases.of("mine", "no.such.module:Mine")
+        Phrases.example("mine", "no.such.module:Mine")
 
 
 @pytest.mark.parametrize(
@@ -359,152 +411,32 @@ def test_complex_data_has_both_parts() -> None:
     assert data([1.0, 2.0], [3.0, "inf"]) == "[complex(1.0, 3.0), complex(2.0, float('inf'))]"
 
 
-# --- real frameworks ---------------------------------------------------------------------------------
-
-TARGETS = ("torch:cpu", "torch:meta", "jax:cpu", "numpy:cpu")
-#: One in so many of the cases that a target can be asked, besides those in which much can go wrong.
-EVERY = 12
-#: Effects, helper functions, scopes, host memory, data written shortly, missing devices, aliases.
-ALWAYS = (
-    "placement/matmul/host-accelerator", "placement/mask/host-accelerator", "placement/set-tail/host-accelerator",
-    "placement/add-in-place/device-device", "placement/add-out/device-device", "placement/where-condition/host-accelerator",
-    "moving/default-device/zeros", "moving/buffer/aligned/device", "moving/buffer-copy/misaligned/device", "moving/misspelt/create-object",
-    "moving/out-of-range/create-object", "moving/to-same/object", "moving/equality/device-alias", "moving/pinned/host",
-    "scalars/zero-dim/host-accelerator/left", "dtypes/float64/create", "dtypes/complex64/add", "dtypes/int64/host-memory",
-)  # fmt: skip
-#: Runs each script in a namespace of its own and says which error ended it.
-RUNNER = """
-import contextlib, io, json, os, sys, warnings
-warnings.simplefilter("ignore")
-found = {}
-for name, script in json.load(open(sys.argv[1])).items():
-    before = dict(os.environ)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(script, name, "exec"), {"__name__": "script"})
-        found[name] = None
-    except Exception as error:
-        found[name] = f"{type(error).__name__}: {error}"
-    os.environ.clear()
-    os.environ.update(before)
-json.dump(found, open(sys.argv[2], "w"))
-"""
+# --- pasted at a prompt ------------------------------------------------------------------------------
 
 
-@cache
-def described(name: str) -> Mapping[str, Any]:
-    """Return a target as its worker describes it, or skip."""
-    try:
-        pool = Pool(*plan([parse(name)], dict.fromkeys(ADAPTERS)), Settings())
-    except SelectorError as error:
-        pytest.skip(str(error))
-    try:
-        (target,) = pool.targets()
-    finally:
-        pool.close()
-    if not target["available"]:
-        pytest.skip(f"{name}: {target['why']}")
-    return target
+def pasted(script: str) -> list[str]:
+    """Take a script line by line, as a prompt does; return what it runs. Raises SyntaxError."""
+    ran, waiting = [], ""
+    for line in script.splitlines():
+        waiting += line + "\n"
+        if codeop.compile_command(waiting.rstrip("\n") if line else waiting, symbol="single") is not None:
+            ran.append(waiting)
+            waiting = ""
+    assert not waiting.strip(), "a prompt still waits"
+    return ran
 
 
-def sampled(target: Mapping[str, Any]) -> list[Case]:
-    """Return some of the cases that a target can be asked, in an ordinary process."""
-    found = [one for one in catalogue().values() if not applicable(one, target) and not one.alone and one.environment is None]
-    return [one for n, one in enumerate(found) if n % EVERY == 0 or one.id in ALWAYS]
+@pytest.mark.parametrize("framework", ADAPTERS)
+def test_every_script_can_be_pasted_at_a_prompt(framework: str) -> None:
+    for one in [*catalogue().values()][::9]:
+        book = Reproducer(Phrases.example(framework, needs=one.program.roles - {"device"}))
+        lines = book.lines(one.program.wire(), marks=one.program.marks, environment=one.environment)
+        pasted(book.script(one.program.wire(), environment=one.environment, lines=lines, title=one.id))
 
 
-def observed(target: Mapping[str, Any], asked: list[Case]) -> dict[str, tuple[str, str | None]]:
-    """Ask a worker; return for each case that can be answered the step and type of its first error."""
-    process = Process(target["spec"])
-    found: dict[str, tuple[str, str | None]] = {}
-    try:
-        process.hello(120)
-        for one in asked:
-            seen = process.run(target["device"], json.loads(json.dumps(one.program.wire())), None, 60)
-            facts = [(step["id"], seen["steps"].get(step["id"], {})) for step in walk(one.program.steps) if "when" not in step]
-            if not any(key in fact for _, fact in facts for key in ("not_offered", "not_modelled")):
-                late = seen.get("drain", {}).get("error")
-                errors = [(at, fact["error"]["type"]) for at, fact in facts if "error" in fact]
-                errors += [("drain", late["type"])] if late else []
-                found[one.id] = errors[0] if errors else ("", None)
-    finally:
-        process.kill()
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TARGETS)
-def test_scripts_raise_exactly_where_the_interpreter_saw_an_error(name: str, tmp_path: Path) -> None:
-    target = described(name)
-    book = Phrases({key: value for key, value in target.items() if key != "spec"})
-    asked = sampled(target)
-    seen = observed(target, asked)
-    lines = {one.id: book.lines(one.program.wire()) for one in asked if one.id in seen}
-    strange = {case for case, found in lines.items() if not all(line.runs for line in found)}
-    assert {case.rpartition("/")[0] for case in strange} <= {"moving/absent"}, "only what the framework alone can tell may be left out"
-    scripts = {one.id: book.script(one.program.wire()) for one in asked if one.id in seen and one.id not in strange}
-    assert len(scripts) >= 15
-    (tmp_path / "scripts.json").write_text(json.dumps(scripts))
-    done = subprocess.run(
-        [sys.executable, "-c", RUNNER, str(tmp_path / "scripts.json"), str(tmp_path / "found.json")], capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    ran = json.loads((tmp_path / "found.json").read_text())
-    differ = {case: (seen[case], ran[case]) for case in scripts if (seen[case][1] is None) != (ran[case] is None)}
-    assert not differ
-    # The same error too, unless it comes of looking: a script prints, an adapter reads.
-    looks = {case: {line.step for line in lines[case] if line.code.startswith("print(")} for case in scripts}
-    other = {
-        case: (seen[case], ran[case]) for case in scripts
-        if ran[case] and seen[case][0] not in looks[case] and ran[case].partition(":")[0] != seen[case][1]
-    }  # fmt: skip
-    assert not other
-    assert any(ran.values())
-    assert not all(ran.values())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "case", "says"),
-    [
-        ("torch:cpu", "placement/create/device", "tensor([[2., 3.],"),
-        ("torch:fake-cuda", "placement/add/host-accelerator", "Error: Expected all tensors to be on the same device"),
-        ("jax:cpu", "placement/add/host-accelerator", "ValueError"),
-        ("numpy:cpu", "placement/add-in-place/device-device", "True True"),
-        ("array-api-strict:device1", "placement/add/host-accelerator", "Error"),
-    ],
-)  # fmt: skip
-def test_a_script_is_a_file_that_runs_alone(name: str, case: str, says: str, tmp_path: Path) -> None:
-    target = described(name)
-    script = Phrases({key: value for key, value in target.items() if key != "spec"}).script(catalogue()[case].program.wire(), title=case)
-    path = tmp_path / "ask.py"
-    path.write_text(script, "utf-8")
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert says in done.stdout + done.stderr
-    assert (done.returncode == 1) == ("Error" in says)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TARGETS)
-def test_a_timed_question_runs_too(name: str) -> None:
-    target = described(name)
-    timed = next((one for one in catalogue().values() if one.alone and not applicable(one, target)), None)
-    if timed is None or name == "torch:meta":
-        pytest.skip(f"{name} times nothing")
-    steps = [s["id"] for s in walk(timed.program.steps) if s.get("op") == "time"]
-    book = Phrases({key: value for key, value in target.items() if key != "spec"})
-    script = book.script(timed.program.wire(), sizes=dict.fromkeys(steps, 64))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("synchronised") >= 3
-
-
-def test_phrases_need_no_framework() -> None:
-    code = (
-        "import sys\nfrom adapters.phrases import Phrases\nfrom adapters.worker import ADAPTERS\nfrom cases import catalogue\n"
-        "for name in ADAPTERS:\n    book = Phrases.of(name)\n    for one in catalogue().values(): book.script(one.program.wire())\n"
-        "loaded = {'torch', 'jax', 'numpy', 'array_api_strict'} & set(sys.modules)\nsys.exit(repr(loaded) if loaded else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_an_empty_line_ends_a_block_and_nothing_else() -> None:
+    text = "import a\nclass A:\n\n    x = 1\n\n    y = 2\nif a:\n    b()\nelse:\n    c()\nd()\n"
+    assert pasteable(text) == "import a\n\nclass A:\n    x = 1\n    y = 2\n\nif a:\n    b()\nelse:\n    c()\n\nd()\n"
+    with pytest.raises(SyntaxError):
+        pasted(text)
+    assert len(pasted(pasteable(text))) >= 4

@@ -12,9 +12,12 @@ _EXAMPLES = """examples:
   python -m reports explain 'moving/to-same/*' --target torch:cpu
   python -m reports explain placement/add/host-accelerator --target torch:meta --script > ask.py
 
-Without --target devices are called by their roles: host, accelerator, peer, alias. With it they are
-written as the target does, which its last record knows (--record) or, without a record, its worker.
+Each framework's code is a script for a fresh interpreter, and prints what the question looks at. It is written for the
+target that --target names, as a record knows it (--record, else the last one) or its worker; without --target, for one of
+the record's that can be asked, and where there is no record, for one that is on every machine.
 """
+#: How lines begin that say why there is no script.
+_INCOMPLETE, _NO_CODE, _NOT_ASKED = "# incomplete: ", "# no code to show: ", "# this can't be asked: "
 
 
 def register(verbs: Any) -> None:
@@ -39,19 +42,20 @@ def run(chosen: argparse.Namespace) -> None:
 
     known = catalogue()
     found = [known[name] for name in matching(known, [chosen.case], "case")]
-    targets = _targets(chosen) if chosen.target else None
+    record = _record(chosen)
+    targets = _targets(chosen, record) if chosen.target else []
     if chosen.script:
-        if targets is None or len(targets) != 1 or len(found) != 1:
+        if len(targets) != 1 or len(found) != 1:
             raise ProblemError("--script wants one case and a --target that is one target, such as --target torch:cpu")
-        print(_script(found[0], targets[0]), end="")
+        print("\n".join(_whole(found[0], targets[0], record)))
         return
     style = style_of()
     for n, one in enumerate(found):
-        for line in (*([""] if n else ()), *_lines(one, targets, chosen, style)):
+        for line in (*([""] if n else ()), *_lines(one, targets, record, chosen, style)):
             print(line)
 
 
-def _lines(one: Any, targets: list[Any] | None, chosen: argparse.Namespace, style: Any) -> Iterator[str]:
+def _lines(one: Any, targets: list[Any], record: Any, chosen: argparse.Namespace, style: Any) -> Iterator[str]:
     from adapters.targets import adapters
     from reports import marks
     from reports.style import wrapped
@@ -76,9 +80,9 @@ def _lines(one: Any, targets: list[Any] | None, chosen: argparse.Namespace, styl
             yield ""
             yield style.paint(framework, "title")
             yield from _promises(framework, one, style)
-            for target in targets or [None]:
-                if target is None or target.framework == framework:
-                    yield from _code(framework, adapter, one, target)
+            for target in [t for t in targets if t.framework == framework] or [_fitting(framework, one, record)]:
+                yield ""
+                yield from _script(framework, adapter, one, target, record)
     yield ""
     yield style.paint("array API standard", "title")
     yield from _promises("norm", one, style)
@@ -134,38 +138,76 @@ def _claims() -> dict[str, str]:
         return {}
 
 
-def _code(framework: str, adapter: str | None, one: Any, target: Any) -> Iterator[str]:
+def _fitting(framework: str, one: Any, record: Any) -> Any:
+    """Return the record's target that shows most: it can be asked, on a real device; None without any."""
+    from cases.judge import applicable, evidence
+
+    here = [target for target in record.targets.values() if target.available and target.framework == framework] if record else []
+
+    def rank(target: Any) -> tuple[bool, bool]:
+        facts = target.to_json()
+        return applicable(one, facts) is not None, evidence(one, facts) != "measured"
+
+    return min(here, key=rank, default=None)
+
+
+def _script(framework: str, adapter: str | None, one: Any, target: Any, record: Any) -> Iterator[str]:
+    """Yield the question as a script, its answer where it is known, and what keeps it from being complete."""
     from adapters.phrases import Phrases
+    from adapters.reproducer import Reproducer
     from adapters.source import UnclearError
+    from cases.judge import applicable
 
     try:
-        book = Phrases.of(framework, adapter) if target is None else Phrases(target.to_json() | {"adapter": adapter})
+        if target is None:
+            phrases = Phrases.example(framework, adapter, one.program.roles - {"device"})
+        else:
+            phrases = Phrases(target.to_json() | {"adapter": adapter})
     except UnclearError as reason:
-        yield f"  no code to show: {reason}"
+        yield f"{_NO_CODE}{reason}"
         return
-    if target is not None:
-        yield f"  {target.name}, {framework} {target.version}"
-    for line in book.lines(one.program.wire()):
-        yield from (f"    {text}" for text in line.code.splitlines())
+    name = phrases.target.get("target", framework)
+    missing = sorted(one.program.roles - {"device", *phrases.facts["roles"]})
+    why = applicable(one, target.to_json()) if target else ("not-applicable", f"{name} has no {missing[0]}") if missing else None
+    if why:
+        yield f"{_NOT_ASKED}{why[1]}"
+        return
+    cell = record.cells.get((name, one.id)) if record and target else None
+    book = Reproducer(phrases)
+    lines = book.lines(
+        one.program.wire(), marks=one.program.marks, environment=one.environment, observation=cell.observation if cell else None
+    )
+    title = f"{one.id} on {name}" + (f" ({framework} {target.version})" if target else "") + (f": {cell.outcome}" if cell else "")
+    if phrases.neutral:
+        title += "\nhost, accelerator, peer and alias are devices of yours: --target TARGET writes them out"
+    yield from book.script(one.program.wire(), title=f"{title}\n{one.question}", environment=one.environment, lines=lines).splitlines()
 
 
-def _script(one: Any, target: Any) -> str:
-    from adapters.phrases import Phrases
-    from adapters.source import UnclearError
+def _whole(one: Any, target: Any, record: Any) -> list[str]:
+    """Return a script that is complete. Raises ProblemError where it can't be."""
     from reports.verbs import ProblemError
 
+    lines = list(_script(target.framework, target.more.get("adapter"), one, target, record))
+    for line in lines:
+        for sign in (_INCOMPLETE, _NO_CODE, _NOT_ASKED):
+            if line.startswith(sign):
+                raise ProblemError(f"no script of {one.id} for {target.name}: {line.removeprefix(sign)}")
+    return lines
+
+
+def _record(chosen: argparse.Namespace) -> Any:
+    """Return the record that was named, else the last one where it can be read, else None."""
+    from reports.record import LATEST, RecordError, read
+
     try:
-        book = Phrases(target.to_json())
-    except UnclearError as reason:
-        raise ProblemError(f"no script for {target.name}: {reason}") from reason
-    strange = [line.code.lstrip("# ") for line in book.lines(one.program.wire()) if not line.runs]
-    if strange:
-        raise ProblemError(f"no script for {target.name}: {strange[0]}")
-    title = f"{one.id} on {target.name} ({target.framework} {target.version})\n{one.question}"
-    return book.script(one.program.wire(), title=title, environment=one.environment)
+        return read(chosen.record or LATEST)
+    except RecordError:
+        if chosen.record:
+            raise
+        return None
 
 
-def _targets(chosen: argparse.Namespace) -> list[Any]:
+def _targets(chosen: argparse.Namespace, record: Any) -> list[Any]:
     """Return the targets that a selector means, from a record that has them, else by starting them."""
     from fnmatch import fnmatchcase
 
@@ -174,22 +216,14 @@ def _targets(chosen: argparse.Namespace) -> list[Any]:
     from adapters.process import NotStarted
     from adapters.targets import adapters, parse, plan
     from reports.cells import Target
-    from reports.record import LATEST, RecordError, read
     from reports.verbs import ProblemError
 
     selector = parse(chosen.target)
-    path = chosen.record or LATEST
-    if chosen.record or path.exists():
-        try:
-            known = [t for t in read(path).targets.values() if t.available and fnmatchcase(t.name, str(selector))]
-        except RecordError:
-            if chosen.record:
-                raise
-            known = []
-        if known:
-            return known
-        if chosen.record:
-            raise ProblemError(f"{path} has no target {selector}; leave --record out to start it")
+    known = [t for t in record.targets.values() if t.available and fnmatchcase(t.name, str(selector))] if record else []
+    if known:
+        return known
+    if chosen.record:
+        raise ProblemError(f"{chosen.record} has no target {selector}; leave --record out to start it")
     pool = Pool(*plan([selector], adapters(chosen.adapter)), Settings())
     try:
         found = [Target.from_json(target["target"], target) for target in pool.targets()]

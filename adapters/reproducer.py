@@ -1,0 +1,298 @@
+"""Reproducers: a case as a complete script in a framework's own code, made of its adapter's phrases (controller side).
+
+A script is for a fresh interpreter, and prints what the question looks at, by the names of the case's marks.
+Where something can't be written the script says what, and why.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from adapters.evaluate import YIELD, RefusedError
+from adapters.known import known, parse
+from adapters.phrases import Phrases
+from adapters.source import UnclearError, module
+from adapters.targets import GROUPS
+from adapters.wording import code, definition, indented, pasteable
+
+#: Operands of a timed loop when nobody says which size was used.
+_SIZE = 1024
+#: Operations whose result is no tensor of the framework: it is printed as it is.
+_PLAIN = frozenset((
+    "array_equal", "item", "to_list", "to_numpy", "device_of", "parse_device", "clone_device", "ordinal", "accelerator_count", "name",
+    "best_device",
+))  # fmt: skip
+#: The interpreter's own operations: they give facts, host memory or a handle, and nothing to wait for.
+_OWN = ("observe", "barrier", "drop", "same", "compare", "write_buffer", "time", "buffer", "name")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A step in native code; several lines where the framework needs them, a comment where it has none."""
+
+    #: The step's id; "" for what only prints.
+    step: str
+    code: str
+    #: Whether the code can be run.
+    runs: bool = True
+
+
+class Reproducer:
+    """Writes programs for one target."""
+
+    def __init__(self, phrases: Phrases) -> None:
+        """Take the target's phrases."""
+        self.phrases = phrases
+        self._names: Mapping[str, str] = {}
+        self._sizes: Mapping[str, int] = {}
+
+    @classmethod
+    def of(cls, target: Mapping[str, Any]) -> Reproducer:
+        """Return what writes for a target as a record's header describes it. Raises UnclearError without its adapter's source."""
+        return cls(Phrases(target))
+
+    def lines(
+        self, program: Mapping[str, Any], *, marks: Mapping[str, str] | None = None, environment: str | None = None,
+        observation: Mapping[str, Any] | None = None,
+    ) -> list[Line]:  # fmt: skip
+        """Return a program's question in native code, without the probes that follow a refusal.
+
+        `marks` are the case's names for steps. An `observation` tells the sizes that timed steps used, and
+        how devices were written that aren't there, which an environment that hides some may change.
+        """
+        seen = observation or {}
+        self._names = {step: name for name, step in (marks or {}).items()}
+        self._sizes = {step: fact["value"]["size"] for step, fact in seen.get("steps", {}).items() if "size" in fact.get("value", {})}
+        self.phrases.told = seen.get("spelled") or ({} if environment else self.phrases.target.get("spelled", {}))
+        lines = [line for step in program["steps"] for line in self._step(step)]
+        # A case may look twice where only its expectations differ.
+        return [line for n, line in enumerate(lines) if not n or not line.code.startswith("print(") or _looks(line) != _looks(lines[n - 1])]
+
+    def script(
+        self, program: Mapping[str, Any], *, title: str = "", environment: str | None = None, lines: Sequence[Line] | None = None
+    ) -> str:
+        """Return a complete script: environment, imports, the question step by step, and a wait at the end.
+
+        `lines` are the program's, where somebody has them already.
+        """
+        lines = self.lines(program, environment=environment) if lines is None else lines
+        body = [line.code for line in lines]
+        live = [step["id"] for step in _walk(program["steps"]) if step.get("op", "drop") not in _OWN and "when" not in step]
+        dropped = {step["args"][0]["ref"] for step in _walk(program["steps"]) if step.get("op") == "drop"}
+        barrier = self._barrier([name for name in live if name not in dropped])
+        if barrier and live:
+            body += ["# wait for everything that was queued", barrier]
+        text = self._around("\n".join(body))
+        chosen = self.phrases.target.get("environment", {})
+        variables = {**self._own_environment(), **chosen, **self.phrases.environment(environment)}
+        before = [*(f"os.environ[{name!r}] = {value!r}" for name, value in variables.items()), *self._before_import]
+        head = [f"# {part}" for part in title.splitlines()]
+        head += [f"# incomplete: {line.code.lstrip('# ').splitlines()[0]}" for line in lines if not line.runs][:1]
+        head += ["import os", *before] if before else []
+        head += [self.phrases.imports, *self._prelude(text, program)]
+        return pasteable("\n".join([*head, "", text, ""]))
+
+    def _own_environment(self) -> Mapping[str, str]:
+        """Return the variables with which a worker for these devices is started."""
+        groups = [] if self.phrases.neutral else GROUPS.get(self.phrases.framework, ())
+        device = self.phrases.facts.get("kind")
+        return {key: value for group in groups if device in group.devices for key, value in group.environment}
+
+    @cached_property
+    def _before_import(self) -> list[str]:
+        """What the adapter does before it imports the framework: it sets variables."""
+        found = self.phrases.cls.find("start")
+        lines: list[str] = []
+        if found is None or found[0].name == "adapters.base":
+            return lines
+        home, owner, function = found
+        for statement in function.body:
+            if ast.unparse(statement) == "super().start()":
+                return lines
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                continue  # the docstring
+            try:
+                lines += code(self.phrases.inliner().statement(home, owner, statement)).splitlines()
+            except UnclearError as reason:
+                lines.append(f"# see {home.name}: start ({reason})")
+        return []
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def _step(self, step: Mapping[str, Any]) -> Iterator[Line]:
+        if "when" in step:
+            return
+        what = step.get("op") or step["scope"]
+        try:
+            if "scope" in step:
+                args = [ast.Constant(step["scope"]), *(parse(self.phrases.argument(a)) for a in step.get("args", []))]
+                entered = ast.unparse(self.phrases.inliner().method("scope", args, {}, []))
+                inner = [line for s in step["body"] for line in self._step(s)]
+                code = f"with {entered}:\n" + indented("\n".join(line.code for line in inner) or "pass")
+                yield Line(step["id"], code, all(line.runs for line in inner))
+            else:
+                yield Line(step["id"], self._operation(step))
+                if self._names.get(step["id"]) == "result" and what not in ("observe", "same", "compare", "time"):
+                    yield Line("", self._result(step["op"], step["id"]))
+        except UnclearError as reason:
+            yield Line(step["id"], f"# {what}: see {self.phrases.where}; it can't be written as plain code ({reason})", False)
+        except RefusedError as refusal:
+            why = "the framework offers no such thing" if refusal.args[0] == "NotOffered" else "the simulation can't express it"
+            yield Line(step["id"], f"# {what}: {why}: {' '.join(map(str, refusal.args[1:]))}", False)
+
+    def _operation(self, step: Mapping[str, Any]) -> str:
+        op, name = step["op"], step["id"]
+        args = [self.phrases.argument(a) for a in step.get("args", [])]
+        kw = {key: self.phrases.argument(a) for key, a in step.get("kw", {}).items()}
+        match op:
+            case "observe":
+                return self._print(name, args[0])
+            case "barrier":
+                return self._barrier(list(args)) or "pass"
+            case "drop":
+                return f"del {args[0]}"
+            case "same":
+                return self._same(name, *args)
+            case "compare":
+                left, right = args
+                return self._print(name, f"{left} == {right}", f"{right} == {left}", f"hash({left}) == hash({right})")
+            case "name":
+                return f"{name} = {args[0]}"
+            case "buffer":
+                self.phrases.values = {f"{name}.dtype": known(parse(kw.get("dtype", args[2] if len(args) > 2 else "'float32'")))}
+                return f"{name} = HostBuffer({', '.join([*args, *(f'{k}={v}' for k, v in kw.items())])})"
+            case "write_buffer":
+                return f"{args[0]}.write({args[1]})"
+            case "time":
+                return self._timed(step["kw"], self._sizes.get(name, _SIZE))
+        before, expression = self.phrases.phrase(op, args, kw, prefix=name)
+        if re.fullmatch(rf"{name}_\w+", expression):
+            # A value that got a name on the way: let it be the step's own.
+            return re.sub(rf"\b{expression}\b", name, "\n".join(before))
+        return "\n".join([*before, f"{name} = {expression}"])
+
+    def _print(self, step: str, *shown: str) -> str:
+        """Print expressions, by the name of the step's mark where it has one."""
+        label = [repr(f"{self._names[step]}:")] if step in self._names else []
+        return f"print({', '.join([*label, *shown])})"
+
+    def _result(self, op: str, name: str) -> str:
+        """Print a result without waiting for it, as the suite looks at it: where it is and of which dtype."""
+        try:
+            before, found = ([], name) if op in _PLAIN else self.phrases.phrase("metadata", [name], {}, prefix="result")
+        except (UnclearError, RefusedError):
+            before, found = [], name
+        tree = parse(found)
+        shown = map(ast.unparse, tree.elts) if isinstance(tree, ast.Tuple) else [found]
+        return "\n".join([*before, self._print(name, *shown)])
+
+    def _same(self, step: str, left: str, right: str) -> str:
+        try:
+            before, one = self.phrases.phrase("identity_of", [left], {}, prefix="left")
+            also, other = self.phrases.phrase("identity_of", [right], {}, prefix="right")
+        except (UnclearError, RefusedError):
+            return self._print(step, f"{left} is {right}")
+        return "\n".join([*before, *also, self._print(step, f"{left} is {right}", f"{one} == {other}")])
+
+    def _barrier(self, values: Sequence[str]) -> str:
+        return self._wait.replace("__values__", f"[{', '.join(values)}]")
+
+    @cached_property
+    def _wait(self) -> str:
+        """How this target waits for everything, with a place for the values."""
+        try:
+            before, expression = self.phrases.phrase("barrier", ["__values__"], {}, prefix="wait")
+        except UnclearError as reason:
+            return f"# then wait as {self.phrases.where} does ({reason})"
+        return "\n".join(before if expression == "None" else [*before, expression])
+
+    def _timed(self, asked: Mapping[str, Any], size: int) -> str:
+        if self.phrases.facts.get("untimed"):
+            raise RefusedError("NotModelled", self.phrases.facts["untimed"])
+        device, dtype = self.phrases.argument(asked["device"]), self.phrases.argument(asked["dtype"])
+        shape = f"({size}, {size})"
+        value = f"2.0 / {size}" if asked["op"] == "matmul" else "0.5"
+        made, left = self.phrases.phrase("full", [shape, value, dtype, device], {}, prefix="left")
+        more, right = self.phrases.phrase("full", [shape, "3.0", dtype, device], {}, prefix="right")
+        call, result = self.phrases.phrase(asked["op"], ["left", "value"], {}, prefix="call")
+        operands = [*made, f"left = {left}", *more, f"right = {right}"]
+        names, read, shown = ["left", "right"], [], "returned {returned:.4f} s, "
+        if asked["end"] != "barrier":
+            other = asked["end"] == "read-other"
+            look, corner = self.phrases.phrase("corner", ["left" if other else "value"], {}, prefix="corner")
+            if other:
+                operands += [*look, f"other = {corner}"]
+                names, look, corner = [*names, "other"], [], "other"
+            last, item = self.phrases.phrase("item", [corner], {}, prefix="item")
+            read = [*look, *last, item, "read = time.perf_counter() - started"]
+            shown += "read {read:.4f} s, "
+        loop = [
+            "value = right", "started = time.perf_counter()", f"for _ in range({asked['chain']}):",
+            *(f"    {line}" for line in [*call, f"value = {result}"]), "returned = time.perf_counter() - started", *read,
+            *self._barrier(["value"]).splitlines(), "synchronised = time.perf_counter() - started",
+            f"print(f'{shown}synchronised {{synchronised:.4f}} s')",
+        ]  # fmt: skip
+        ready = self._barrier(names).splitlines()
+        return "\n".join([*operands, *ready, f"for _ in range({asked['rounds'] + 1}):", *(f"    {line}" for line in loop)])
+
+    # --- what stands around ---------------------------------------------------------------------
+
+    def _around(self, text: str) -> str:
+        """Put a script's body into what surrounds a whole program of this target."""
+        before, indent, after = self._surroundings
+        return "\n".join([*before, indented(text, indent) if indent else text, *after])
+
+    @cached_property
+    def _surroundings(self) -> tuple[list[str], str, list[str]]:
+        """Lines before a program, its indentation, and lines after it."""
+        out: list[ast.stmt] = []
+        try:
+            self.phrases.inliner(prefix="around").method("around", [], {}, out)
+        except (UnclearError, RefusedError) as reason:
+            return [f"# inside what {self.phrases.where} puts around a program ({reason})"], "", []
+        lines = "\n".join(code(statement) for statement in out).splitlines()
+        at = next((n for n, line in enumerate(lines) if line.strip() == YIELD), None)
+        if at is None:
+            return lines, "", []
+        return lines[:at], " " * (len(lines[at]) - len(lines[at].lstrip())), lines[at + 1 :]
+
+    def _prelude(self, text: str, program: Mapping[str, Any]) -> Iterator[str]:
+        """Yield imports and definitions that a script's body needs."""
+        if any(step.get("op") == "time" for step in _walk(program["steps"])):
+            yield "import time"
+        if "HostBuffer(" in text:
+            yield definition(module("adapters.base").classes["HostBuffer"])
+        todo = [self.phrases.given[name] for name in self.phrases.given if re.search(rf"\b{name}\(", text)]
+        done: set[str] = set()
+        while todo:
+            home, function = todo.pop()
+            if function.name in done:
+                continue
+            done.add(function.name)
+            written = definition(function)
+            needs = {n.id for n in ast.walk(ast.parse(written)) if isinstance(n, ast.Name)}
+            yield from (code(home.imports[n]) for n in sorted(needs & home.imports.keys()) if _absolute(home.imports[n]))
+            yield from (f"class {word}(Exception): pass" for word in ("NotOffered", "NotModelled") if word in needs)
+            yield from (f"{n} = {code(home.constants[n])}" for n in sorted(needs & home.constants.keys()))
+            yield written
+            todo += [(home, home.functions[name]) for name in sorted(needs & home.functions.keys())]
+
+
+def _looks(line: Line) -> str:
+    """Return what a line prints, without its label."""
+    return re.sub(r"^print\('\w+:', ", "print(", line.code)
+
+
+def _walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for step in steps:
+        yield step
+        yield from _walk(step.get("body", []))
+
+
+def _absolute(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Import) or (isinstance(statement, ast.ImportFrom) and statement.level == 0)
