@@ -104,7 +104,12 @@ class Phrases:
         if name not in roles and name not in MISSING:
             raise UnclearError(f"there is no {name}")
         method = "missing" if name in MISSING else "spelling"
-        return str(known(self.inliner(lazy=True).method(method, [ast.Constant(name), ast.Constant(spelled)], {}, [])))
+        try:
+            return str(known(self.inliner(lazy=True).method(method, [ast.Constant(name), ast.Constant(spelled)], {}, [])))
+        except UnclearError as reason:
+            if name not in MISSING:
+                raise
+            raise UnclearError(f"only the framework can tell which device is {name}: name a target that was asked") from reason
 
     def argument(self, arg: Any) -> str:
         """Return an argument on the wire in native code. Raises UnclearError for a device that can't be named here."""

@@ -95,8 +95,8 @@ def test_cases_takes_areas_and_globs_and_gives_json() -> None:
     assert {"id", "question", "why", "answers", "control", "claims", "program"} <= found[0].keys()
 
 
-def test_explain_tells_question_answers_code_and_contracts() -> None:
-    text = said("explain", "placement/matmul/host-accelerator")
+def test_explain_tells_question_answers_code_and_contracts(record: Path) -> None:
+    text = said("explain", "placement/matmul/host-accelerator", "--record", record)
     one = catalogue()["placement/matmul/host-accelerator"]
     flat = " ".join(text.split())
     assert one.question in flat
@@ -107,9 +107,12 @@ def test_explain_tells_question_answers_code_and_contracts() -> None:
     assert "control: placement/matmul/device-device" in text
     assert "claims: D1.11" in text
     assert "D1.11: What comes of a matrix product between host and accelerator, in both orders?" in flat
-    assert "s1 = torch.full([256, 256], 2.0, dtype=torch.float32, device=host)" in text
-    assert "device=accelerator" in text
-    assert "s1 = xp.full(tuple([256, 256]), 2.0, dtype=xp.float32, device=host)" in text
+    assert "\n# placement/matmul/host-accelerator on torch:meta\n# " in text, "a target that every machine has"
+    assert "\nimport torch\n" in text
+    assert "\ns1 = torch.full([256, 256], 2.0, dtype=torch.float32, device=torch.device('cpu'))\n" in text
+    assert "\nprint('result:', s7.device, s7.dtype)\nprint('value:', s7)\n" in text
+    assert "\ns1 = xp.full(tuple([256, 256]), 2.0, dtype=xp.float32, device=xp.Device('CPU_DEVICE'))\n" in text
+    assert "\n# this can't be asked: numpy:cpu has no accelerator\n" in text
     assert "https://data-apis.org/" in text
 
 
@@ -118,12 +121,30 @@ def test_explain_writes_devices_as_a_recorded_target_does(record: Path) -> None:
     case = "moving/equality/host-accelerator"
     arguments = ("explain", case, "--record", record, "--target", "dummy:accel", "--adapter", "dummy=tests.dummy:Dummy")
     text = said(*arguments)
-    assert "dummy:accel, dummy 1.0" in text
+    assert f"\n# {case} on dummy:accel (dummy 1.0): unequal\n# " in text, "the record's answer stands over the script"
     assert expression in text
     assert "torch" not in text
     script = said(*arguments, "--script")
-    assert script.startswith(f"# {case} on dummy:accel (dummy 1.0)\n# ")
+    assert script.startswith(f"# {case} on dummy:accel (dummy 1.0): unequal\n# ")
     compile(script, "script", "exec")
+
+
+def test_explain_chooses_a_recorded_target_that_can_be_asked(tmp_path: Path) -> None:
+    path = sample.record(tmp_path / "r.jsonl", kinds=("host-only", "accel"))
+    for case, kind in (("moving/equality/host-accelerator", "accel"), ("moving/to-same/object", "host-only")):
+        text = said("explain", case, "--record", path, "--adapter", "dummy=tests.dummy:Dummy")
+        assert f"\n# {case} on dummy:{kind} (dummy 1.0)" in text
+
+
+def test_explain_says_why_a_script_is_not_complete(record: Path) -> None:
+    for case, why in (
+        ("moving/absent/create-object", "name: see adapters.torch; it can't be written as plain code (only the framework"),
+        ("moving/absent/create-string", "name: the framework offers no such thing: array-api-strict has no string spelling"),
+    ):
+        assert f"\n# incomplete: {why}" in said("explain", case, "--record", record), case
+    done = ask("explain", "moving/equality/accelerator-peer", "--record", record, "--target", "dummy:no-peer", "--script")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no script of moving/equality/accelerator-peer for dummy:no-peer: dummy:no-peer has no peer" in done.stderr
 
 
 def test_show_gives_cells_that_fit_the_schema(record: Path) -> None:
