@@ -18,5 +18,6 @@ pub use framework::{
     Arg, Call, Comparison, ErrorFact, Facts, Fault, Framework, FromArg, Identity, IntoValue, Kind, Operation, Place, Role, Roles, Value,
     phrase,
 };
-pub use serve::{Worker, answer_all, serve};
+pub use panics::{Caught, Panic, catch};
+pub use serve::{Worker, answer_all, locked, serve};
 pub use values::{Data, Number};

@@ -31,11 +31,20 @@ pub fn serve<F: Framework>() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    quiet();
     panics::watch();
     let mut worker = Worker::<F>::new();
     let _ = answer_all(&mut worker, BufReader::new(incoming), outgoing);
     // A framework's own teardown may hang or crash; nothing is left to be said.
     std::process::exit(0)
+}
+
+/// Keep backtraces out of what errors say: frameworks append them to their texts.
+#[allow(unsafe_code, reason = "no other thread has been started yet that could read the environment")]
+fn quiet() {
+    for name in ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"] {
+        unsafe { std::env::set_var(name, "0") };
+    }
 }
 
 #[allow(unsafe_code, reason = "the standard library has no dup2")]
@@ -240,6 +249,13 @@ fn roles_of(json: &Json) -> Result<Roles, String> {
     };
     let roles = json.as_object().ok_or("roles are no object")?;
     roles.iter().map(|(role, facts)| Ok((role.clone(), one(facts).ok_or_else(|| format!("role {role} is {facts:.80}"))?))).collect()
+}
+
+/// Return the version of a package that a `Cargo.lock` holds.
+#[must_use]
+pub fn locked(lock: &str, package: &str) -> String {
+    let after = lock.split_once(&format!("name = \"{package}\"\nversion = \"")).map_or("unknown", |(_, after)| after);
+    after.split('"').next().unwrap_or_default().to_owned()
 }
 
 /// Return what is recorded about the machine; no name and no path.

@@ -1,0 +1,190 @@
+//! candle: the host, CUDA and Metal, one handle for each time that a device is made.
+
+mod dtypes;
+mod errors;
+mod operations;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use candle_core::{Device, DeviceLocation, Tensor};
+use worker::{Comparison, ErrorFact, Facts, Fault, Framework, Identity, Kind, Number, Operation, Place, Role, Roles, catch, locked};
+
+use crate::errors::Refused;
+
+/// CUDA errors after which nothing more can be asked of a device in the same process.
+const LOST: [&str; 10] = [
+    "ASSERT",
+    "ILLEGAL_ADDRESS",
+    "ILLEGAL_INSTRUCTION",
+    "INVALID_ADDRESS_SPACE",
+    "INVALID_PC",
+    "MISALIGNED_ADDRESS",
+    "LAUNCH_FAILED",
+    "LAUNCH_TIMEOUT",
+    "HARDWARE_STACK_ERROR",
+    "ECC_UNCORRECTABLE",
+];
+
+/// candle on one kind of device.
+pub struct Candle {
+    kind: String,
+    /// Every accelerator that was made, to be waited for.
+    made: RefCell<Vec<Device>>,
+}
+
+impl Framework for Candle {
+    type Tensor = Tensor;
+    type Device = Device;
+    type Error = Refused;
+
+    const NAME: &'static str = "candle";
+    const MODULE: &'static str = "candle_core";
+    const VARIABLES: &'static [&'static str] =
+        &["CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "RAYON_NUM_THREADS", "CANDLE_NUM_THREADS", "CANDLE_GRAD_DO_NOT_DETACH"];
+
+    fn identity() -> Identity {
+        let features = [("cuda", cfg!(feature = "cuda")), ("metal", cfg!(feature = "metal"))];
+        let chosen: Vec<&str> = features.into_iter().filter_map(|(name, on)| on.then_some(name)).collect();
+        let features = if chosen.is_empty() { "none".into() } else { chosen.join(", ") };
+        Identity { version: locked(include_str!("../Cargo.lock"), "candle-core"), build: BTreeMap::from([("features".into(), features)]) }
+    }
+
+    fn kinds() -> Vec<(String, Kind)> {
+        vec![("cpu".into(), Ok(Roles::from([host()]))), ("cuda".into(), accelerators("cuda")), ("metal".into(), accelerators("metal"))]
+    }
+
+    fn dtypes() -> Vec<&'static str> {
+        dtypes::NAMES.iter().map(|(name, _)| *name).collect()
+    }
+
+    fn operations() -> Vec<Operation<Self>> {
+        operations::table()
+    }
+
+    fn phrases() -> Vec<(&'static str, &'static str)> {
+        operations::phrases()
+    }
+
+    fn environments() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
+        // Nothing hides a Metal device from a process.
+        if cfg!(feature = "metal") { Vec::new() } else { vec![("no-accelerator", vec![("CUDA_VISIBLE_DEVICES", "")])] }
+    }
+
+    fn open(kind: &str, _roles: &Roles) -> Self {
+        Self { kind: kind.into(), made: RefCell::default() }
+    }
+
+    fn device(&self, place: &Place) -> Result<Device, Fault> {
+        if place.spelled != "object" {
+            return Err(Fault::NotOffered(format!("candle has no {} spelling of a device: it is a value and never a text", place.spelled)));
+        }
+        if place.name == "host" {
+            return Ok(Device::Cpu);
+        }
+        let (kind, ordinal) = self.written(place)?;
+        let device = new(kind, ordinal).map_err(Refused::from)?;
+        self.made.borrow_mut().push(device.clone());
+        Ok(device)
+    }
+
+    fn missing(&self, place: &Place) -> Option<String> {
+        self.written(place).ok().map(|(kind, ordinal)| expression(kind, ordinal))
+    }
+
+    fn device_name(&self, device: &Device) -> String {
+        name(device)
+    }
+
+    /// Devices are neither `Eq` nor `Hash`; programs compare them with `same_device` and keep them by their location.
+    fn compare(&self, left: &Device, right: &Device) -> Comparison {
+        Comparison { equal: left.same_device(right), mirrored: right.same_device(left), hash: None }
+    }
+
+    fn describe(&self, tensor: &Tensor) -> Facts {
+        Facts { device: name(tensor.device()), dtype: dtypes::name(tensor.dtype()).into(), shape: tensor.dims().to_vec() }
+    }
+
+    fn read(&self, tensor: &Tensor) -> Result<Vec<Number>, Fault> {
+        Ok(dtypes::numbers(tensor)?)
+    }
+
+    fn same_object(&self, left: &Tensor, right: &Tensor) -> bool {
+        left.id() == right.id()
+    }
+
+    fn storage(&self, tensor: &Tensor) -> Option<usize> {
+        Some(std::ptr::from_ref(&*tensor.storage_and_layout().0).addr())
+    }
+
+    fn barrier(&self, _values: &[Tensor]) -> Result<(), Fault> {
+        for device in &*self.made.borrow() {
+            device.synchronize().map_err(Refused::from)?;
+        }
+        Ok(())
+    }
+
+    fn poisoned(&self, error: &ErrorFact) -> bool {
+        error.text.contains("CUDA_ERROR_") && LOST.iter().any(|word| error.text.contains(word))
+    }
+}
+
+impl Candle {
+    /// Return the kind and the ordinal of a device that isn't the host.
+    fn written(&self, place: &Place) -> Result<(&str, usize), Fault> {
+        let other = if self.kind != "cuda" && cfg!(feature = "cuda") && new("cuda", 0).is_ok() { "metal" } else { "cuda" };
+        match (place.name.as_str(), self.kind.as_str()) {
+            // Where the accelerators are hidden, this is the hidden one.
+            ("absent", "cuda") if new("cuda", 0).is_ok() => Ok(("metal", 0)),
+            ("absent", _) => Ok((other, 0)),
+            ("out-of-range", "cpu") => Err(Fault::NotOffered("candle's Device::Cpu has no ordinal that could be out of range".into())),
+            ("out-of-range", kind) => Ok((kind, 99)),
+            ("accelerator" | "alias", kind) => Ok((kind, 0)),
+            ("peer", kind) => Ok((kind, 1)),
+            (name, _) => Err(Fault::NotOffered(format!("candle can't name a device that is {name}: devices are values and never texts"))),
+        }
+    }
+}
+
+/// Return a device as candle prints it in its errors.
+fn name(device: &Device) -> String {
+    match device.location() {
+        DeviceLocation::Cpu => "Cpu".into(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn expression(kind: &str, ordinal: usize) -> String {
+    format!("Device::new_{kind}({ordinal})?")
+}
+
+fn new(kind: &str, ordinal: usize) -> candle_core::Result<Device> {
+    if kind == "metal" { Device::new_metal(ordinal) } else { Device::new_cuda(ordinal) }
+}
+
+fn host() -> (String, Role) {
+    ("host".into(), Role::measured(name(&Device::Cpu), "Device::Cpu"))
+}
+
+/// Return the roles of a kind of accelerator, or why there is none.
+fn accelerators(kind: &str) -> Kind {
+    // An ordinal that Metal doesn't have is a panic.
+    let find =
+        |ordinal| catch(|| new(kind, ordinal)).result.map_err(|panic| panic.sentence()).and_then(|made| made.map_err(|e| errors::text(&e)));
+    let built = if kind == "metal" { cfg!(feature = "metal") } else { cfg!(feature = "cuda") };
+    if !built {
+        return Err(format!("this worker was built without {kind}: cargo build --release --features {kind}, see adapters/rust/README.md"));
+    }
+    let first = find(0).map_err(|why| format!("no {kind} device: {}", why.lines().next().unwrap_or_default()))?;
+    let role = |device: &Device, ordinal| Role::measured(name(device), expression(kind, ordinal));
+    let mut roles = Roles::from([host(), ("accelerator".into(), role(&first, 0)), ("alias".into(), role(&first, 0))]);
+    if let Ok(second) = find(1) {
+        roles.insert("peer".into(), role(&second, 1));
+    }
+    Ok(roles)
+}
+
+fn main() -> ExitCode {
+    worker::serve::<Candle>()
+}
