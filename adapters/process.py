@@ -62,7 +62,7 @@ class Process:
     """A running worker."""
 
     def __init__(self, spec: Spec) -> None:
-        """Start the interpreter; nothing is waited for. Raises NotStarted."""
+        """Start the interpreter or the program; nothing is waited for. Raises NotStarted."""
         self.spec = spec
         boot = (_HERE / "boot.py").read_text("utf-8")
         environment = {**os.environ, **dict(spec.environment)}
@@ -70,8 +70,9 @@ class Process:
         environment.pop("PYTHONSTARTUP", None)
         if spec.adapter:
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.getcwd(), environment.get("PYTHONPATH")]))
-        typed = spec.argv is not None and len(spec.argv) > 1
-        command = [*(spec.argv or (sys.executable,)), *(["-q", "-i"] if typed else ["-u", "-c", boot])]
+        typed = spec.argv is not None and len(spec.argv) > 1 and not spec.compiled
+        handed = [] if spec.compiled else ["-q", "-i"] if typed else ["-u", "-c", boot]
+        command = [*(spec.argv or (sys.executable,)), *handed]
         try:
             self._popen = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
@@ -101,16 +102,18 @@ class Process:
         until = time.monotonic() + deadline
         where = interpreter(self.spec)
         try:
-            self._ready(where, deadline)
-            data = sources(self.spec.framework)
-            self._send(b"%d\n" % len(data) + data)
+            if not self.spec.compiled:
+                self._ready(where, deadline)
+                data = sources(self.spec.framework)
+                self._send(b"%d\n" % len(data) + data)
             request = {"type": "hello", "framework": self.spec.framework, "adapter": self.spec.adapter}
             reply = self._ask(request, max(until - time.monotonic(), 1.0))
         except WorkerFailed as failed:
             raise NotStarted(f"{self.spec.framework} in {where}: {failed}") from failed
         if reply.get("type") == "unavailable":
             hint = f"; install it there ({where} -m pip install {self.spec.framework})" if reply.get("missing") else ""
-            raise NotStarted(f"{self.spec.framework} can't be imported in {where}: {reply.get('why')}{hint}")
+            cannot = "can't be used" if self.spec.compiled else "can't be imported"
+            raise NotStarted(f"{self.spec.framework} {cannot} in {where}: {reply.get('why')}{hint}")
         if reply.get("type") != "hello" or reply.get("protocol") != PROTOCOL:
             raise NotStarted(f"{self.spec.framework} in {where}: no hello of protocol {PROTOCOL}: {reply.get('error', reply)}"[:600])
         return reply

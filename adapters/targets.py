@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from adapters import compiled
 from adapters.worker import ADAPTERS
 
 _LABEL = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -119,6 +120,11 @@ class Spec:
     argv: tuple[str, ...] | None
     environment: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def compiled(self) -> bool:
+        """Say whether the worker is a program of its own, to which nothing is handed over."""
+        return self.framework in compiled.CRATES and self.adapter is None
+
     def within(self, environment: Mapping[str, str]) -> Spec:
         """Return the same worker in a changed environment."""
         merged = {**dict(self.environment), **environment}
@@ -149,7 +155,7 @@ def adapters(extra: Iterable[str] = ()) -> dict[str, str | None]:
     Others come from the entry points of the group `device_semantics.adapters` (name = framework), and
     from `extra`: texts `NAME=module:Class`. Raises SelectorError.
     """
-    found: dict[str, str | None] = dict.fromkeys(ADAPTERS)
+    found: dict[str, str | None] = dict.fromkeys((*ADAPTERS, *compiled.CRATES))
     for point in importlib.metadata.entry_points(group="device_semantics.adapters"):
         found[point.name] = point.value.partition("[")[0].strip()
     for text in extra:
@@ -177,7 +183,8 @@ def plan(selectors: list[Selector], known: Mapping[str, str | None]) -> tuple[li
                         name = selector.name(framework, device if device != "*" else selector.device)
                         absent.setdefault(name, Absent(name, why, selector.explicit))
                     continue
-                spec = Spec(framework, known[framework], argv, group.environment)
+                own = None if known[framework] or framework not in compiled.CRATES else (str(compiled.program(framework)),)
+                spec = Spec(framework, known[framework], argv or own, group.environment)
                 wanted.setdefault((spec, group), []).append(selector)
     return [Wanted(spec, group, tuple(chosen)) for (spec, group), chosen in wanted.items()], list(absent.values())
 
@@ -190,7 +197,9 @@ def _groups(framework: str, device: str) -> list[Group]:
 
 
 def missing(framework: str, group: Group) -> str | None:
-    """Return why a framework's devices can't be here, in the suite's own interpreter, or None."""
+    """Return why a framework's devices can't be here, in the suite's own interpreter or program, or None."""
+    if framework in compiled.CRATES:
+        return compiled.missing(framework)
     if importlib.util.find_spec(framework.replace("-", "_")) is None:
         return f"not installed: pip install {_EXTRAS.get(framework, framework)}"
     if group.needs and not any(_installed(name) for name in group.needs):
