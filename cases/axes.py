@@ -2,8 +2,8 @@
 
 A value can be on the host and yet go where the other operand is, because nobody put it there: it was
 made without a device, or under a default one. Or it is of the same device and of another memory, or
-was made with another handle for the very same device. All are added to a plain value of the
-accelerator, on both sides.
+was made with another handle for the very same device, or was moved there first. All are added to a
+plain value of the accelerator, or joined with one, on both sides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from cases.placement import PLACES
 
 MINE = [2.0, 3.0, 5.0, 7.0]
 OTHERS = [11.0, 13.0, 17.0, 19.0]
-SUM = [a + b for a, b in zip(MINE, OTHERS, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class Operand:
     why: str
     control: str
     claims: tuple[str, ...] = ()
+    operation: str = "add"
 
 
 def _scoped(place: str) -> Callable[[Lab], Symbol]:
@@ -42,6 +42,7 @@ def _scoped(place: str) -> Callable[[Lab], Symbol]:
 
 COMMITMENT = "Values that nobody placed may follow the other operand where placed ones are refused: the same sum, two answers."
 HANDLES = "Two handles for one device look the same in a log and may be refused as two devices."
+MOVED = "Whoever meets a refusal moves one operand to where the other is; after that nothing may be left of where it came from."
 MEMORY = "Pinned memory is host memory, even where it was asked for on behalf of an accelerator."
 
 OPERANDS = (
@@ -64,7 +65,7 @@ OPERANDS = (
     Operand(
         "uncommitted/any-accelerator", "a value made without a device",
         lambda lab: lab.tensor(MINE, lab.host, commitment="uncommitted"), "accelerator",
-        placed("host", "accelerator"), COMMITMENT, "placement/add/device-device",
+        placed("host", "accelerator"), COMMITMENT, "placement/add/device-device", ("D2.2",),
     ),
     Operand(
         "pinned/host-accelerator", "a host value in pinned memory", lambda lab: lab.tensor(MINE, lab.host, memory="pinned-host"),
@@ -72,7 +73,21 @@ OPERANDS = (
     ),
     Operand(
         "alias/alias-device", "a value made with another handle of the device", lambda lab: lab.tensor(MINE, lab.alias), "device",
-        WORKING, HANDLES, "placement/add/device-device", ("D1.2", "D1.5", "D2.2"),
+        WORKING, HANDLES, "placement/add/device-device", ("D1.2", "D1.5", "D2.2", "D2.9", "D2.10"),
+    ),
+    Operand(
+        "alias-cat/alias-device", "a value made with another handle of the device", lambda lab: lab.tensor(MINE, lab.alias), "device",
+        WORKING, HANDLES, "placement/cat/device-device", ("D1.5", "D2.8", "D2.9"), "cat",
+    ),
+    Operand(
+        "alias-moved/alias-device", "a value made with another handle of the device and then moved to it",
+        lambda lab: lab.attempt.to(lab.tensor(MINE, lab.alias), lab.device), "device", WORKING, MOVED, "placement/add/device-device",
+        ("D1.18", "D2.7"),
+    ),
+    Operand(
+        "moved/host-accelerator", "a value of the host that was moved to the accelerator",
+        lambda lab: lab.attempt.to(lab.tensor(MINE, lab.host), lab.accelerator), "accelerator", WORKING, MOVED,
+        "moving/to-accelerator/object", ("D2.7",),
     ),
 )  # fmt: skip
 
@@ -81,7 +96,7 @@ def _register(operand: Operand, side: str) -> None:
     @case(
         f"moving/{operand.name}/{side}",
         operand.answers,
-        question=f"add with {operand.says} on the {side} of a value put on the {operand.other}: is it refused, or where is the result?",
+        question=f"{operand.operation} with {operand.says} on the {side} of a value put on the {operand.other}: is it refused, or where is the result?",
         why=operand.why,
         control=operand.control + side if operand.control.endswith("/") else operand.control,
         claims=operand.claims,
@@ -89,8 +104,11 @@ def _register(operand: Operand, side: str) -> None:
     def _(lab: Lab) -> dict[str, Symbol]:
         mine, other = operand.make(lab), lab.tensor(OTHERS, PLACES[operand.other])
         pair = (mine, other) if side == "left" else (other, mine)
-        result, again = lab.attempt.add(*pair), lab.attempt.add(*pair)
-        return {"result": result, "value": lab.observe(result, SUM), "again": lab.observe(again, SUM), "home": other}
+        left, right = (MINE, OTHERS) if side == "left" else (OTHERS, MINE)
+        expected = left + right if operand.operation == "cat" else [a + b for a, b in zip(left, right, strict=True)]
+        ask = getattr(lab.attempt, operand.operation)
+        result, again = ask(*pair), ask(*pair)
+        return {"result": result, "value": lab.observe(result, expected), "again": lab.observe(again, expected), "home": other}
 
 
 for _operand in OPERANDS:

@@ -23,6 +23,9 @@ AREAS: Mapping[str, str] = {
 ENVIRONMENTS: Mapping[str, str] = {
     "wide-dtypes": "64-bit dtypes are switched on, where a framework has them switched off",
     "no-accelerator": "the accelerators are hidden from the process",
+    "default-accelerator": "the default device is named: the accelerator",
+    "default-misspelt": "the default device is named, and nobody knows that name",
+    "default-absent": "the default device is named: one that the build lacks",
 }
 _ID = re.compile(r"[a-z]+(/[a-z0-9_]+(-[a-z0-9_]+)*){1,3}")
 _CASES: dict[str, Case] = {}

@@ -27,6 +27,10 @@ def _value_on(lab: Lab, place: Place) -> Symbol:
     return lab.do.device_of(lab.tensor(VALUES, place))
 
 
+def _default_of(lab: Lab) -> Symbol:
+    return lab.do.device_of(lab.do.tensor_uncommitted({"data": VALUES}, FLOAT32))
+
+
 # --- equality and ordinals -----------------------------------------------------------------------
 
 
@@ -60,12 +64,22 @@ COMPARISONS = {
     "accelerator-peer": Comparison(
         "two accelerators", lambda lab: (lab.do.name(lab.accelerator), lab.do.name(lab.peer)), ("D3.13",)
     ),
+    "accelerator-absent": Comparison(
+        "the accelerator and a device that isn't there", lambda lab: (lab.do.name(lab.accelerator), lab.attempt.name(Place("absent")))
+    ),
     "value-host": Comparison(
         "a value's device and the host it was asked for on", lambda lab: (_value_on(lab, lab.host), lab.do.name(lab.host)), ("D3.2",)
     ),
     "value-accelerator": Comparison(
         "a value's device and the accelerator it was asked for on",
         lambda lab: (_value_on(lab, lab.accelerator), lab.do.name(lab.accelerator)), ("D3.2",),
+    ),
+    "default-host": Comparison(
+        "the device of a value made without one and the host", lambda lab: (_default_of(lab), lab.do.name(lab.host)), ("D2.1", "D2.3")
+    ),
+    "default-accelerator": Comparison(
+        "the device of a value made without one and the accelerator", lambda lab: (_default_of(lab), lab.do.name(lab.accelerator)),
+        ("D2.1", "D2.3"),
     ),
     "value-alias": Comparison(
         "a value's device and the other handle it was asked for with",

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import cases.axes
+import cases.defaults
 import cases.devices  # noqa: F401  the rest of the area
 from cases.answers import ALIAS, MOVE, MOVE_CAST, UNTOUCHED, without
 from cases.answers_moving import READ, write_seen

@@ -40,6 +40,8 @@ class Family:
     operands: Operands
     expected: Expected
     claims: tuple[str, ...] = ()
+    #: What it answers where both operands are on one device.
+    control_claims: tuple[str, ...] = ()
 
     @property
     def operation(self) -> str:
@@ -80,7 +82,7 @@ def _elementwise(compute: Callable[[float, float], float]) -> Numbers:
 
 
 FAMILIES = (
-    Family("add", "left operand", "right operand", ramps, SUM, ("D1.7", "D2.2")),
+    Family("add", "left operand", "right operand", ramps, SUM, ("D1.7", "D2.2", "D2.9", "D2.10"), ("D2.4",)),
     Family("sub", "left operand", "right operand", ramps, _elementwise(operator.sub)),
     Family("mul", "left operand", "right operand", ramps, _elementwise(operator.mul)),
     Family("div", "left operand", "right operand", ramps, _elementwise(operator.truediv)),
@@ -136,7 +138,7 @@ def _register(family: Family, pair: tuple[str, str]) -> None:
         + ("does it work?" if control else "is it refused, or where is the result?"),
         why="Implicit moves hide costs, refusals break code that ran on one device, and garbage is silent.",
         control="placement/create/device" if control else f"placement/{family.name}/device-device",
-        claims=() if control else family.claims + (("D3.13",) if pair[1] == "peer" else ()),
+        claims=family.control_claims if control else family.claims + (("D3.13",) if pair[1] == "peer" else ()),
     )
     def _(lab: Lab) -> dict[str, Symbol]:
         left, right = (PLACES[p] for p in pair)

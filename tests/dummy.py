@@ -25,8 +25,14 @@ class Dummy(Adapter):
 
     framework = "dummy"
     imports = ""
-    variables = ("DUMMY_VISIBLE", "DUMMY_WIDE")
-    environments: ClassVar[dict[str, dict[str, str]]] = {"wide-dtypes": {"DUMMY_WIDE": "1"}, "no-accelerator": {"DUMMY_VISIBLE": "none"}}
+    variables = ("DUMMY_VISIBLE", "DUMMY_WIDE", "DUMMY_DEFAULT")
+    environments: ClassVar[dict[str, dict[str, str]]] = {
+        "wide-dtypes": {"DUMMY_WIDE": "1"},
+        "no-accelerator": {"DUMMY_VISIBLE": "none"},
+        "default-accelerator": {"DUMMY_DEFAULT": "dev:0"},
+        "default-misspelt": {"DUMMY_DEFAULT": "devv"},
+        "default-absent": {"DUMMY_DEFAULT": "gpu:0"},
+    }
     dtypes: ClassVar[dict[str, str]] = {name: f"DTYPES['{name}']" for name in DTYPES if name not in ("int128", "uint128", "float128")}
 
     @classmethod

@@ -123,8 +123,9 @@ class Runtime:
             raise RefusedError("no default device is set")
         if "defaults-to-accelerator" in FAULTS and "dev:0" in self.present:
             return Device("dev", 0)
-        obeyed = self.default is not None and "ignores-default-device" not in FAULTS
-        return self.default if obeyed and self.default is not None else Device("host")
+        if "ignores-default-device" in FAULTS:
+            return Device("host")
+        return self.default or self.use(os.environ.get("DUMMY_DEFAULT", "host"))
 
     @contextlib.contextmanager
     def default_device(self, device: Device | str) -> Iterator[None]:
