@@ -255,7 +255,7 @@ class _Runner:
                 "kind": "comparison",
                 "equal": bool(left == right),
                 "mirrored": bool(right == left),
-                "hash": hash(left) == hash(right),
+                "hash": _hashed_alike(left, right),
                 "texts": [said(left), said(right)],
             }
         )
@@ -288,6 +288,14 @@ class _Fact:
 
     def __init__(self, fact: dict[str, Any]) -> None:
         self.fact = fact
+
+
+def _hashed_alike(left: Any, right: Any) -> bool | None:
+    """Say whether two values hash alike; None for what can't be hashed."""
+    try:
+        return hash(left) == hash(right)
+    except TypeError:
+        return None
 
 
 def _refs(step: dict[str, Any]) -> list[str]:

@@ -199,6 +199,8 @@ def _chosen(selector: Selector, wanted: Wanted, hello: dict[str, Any] | None, wh
         if not facts["available"]:
             yield {**_unavailable(name, facts["why"], selector.explicit), "spec": wanted.spec}
             continue
+        # What names a device as default differs from kind to kind.
+        environments = {**hello["environments"], **facts.get("environments", {})}
         yield {
             "target": name, "framework": framework, "device": kind, "label": selector.label, "available": True,
             "version": hello["version"], "build": hello["build"], "machine": hello["machine"],
@@ -206,8 +208,8 @@ def _chosen(selector: Selector, wanted: Wanted, hello: dict[str, Any] | None, wh
             "environment": dict(set(hello["environment"].items()) - set(wanted.spec.environment)),
             "roles": facts["roles"], "spelled": facts.get("spelled", {}), "untimed": facts.get("untimed", ""),
             "adapter": wanted.spec.adapter, "operations": hello["operations"],
-            "dtypes": hello["dtypes"], "environments": sorted(hello["environments"]),
-            "environment_of": hello["environments"], "spec": wanted.spec, "explicit": selector.explicit,
+            "dtypes": hello["dtypes"], "environments": sorted(environments),
+            "environment_of": environments, "spec": wanted.spec, "explicit": selector.explicit,
         }  # fmt: skip
 
 
@@ -220,7 +222,8 @@ def misfit(hello: dict[str, Any]) -> str:
             return f"{key} is {hello.get(key)!r:.80}"
     for name, facts in hello["devices"].items():
         roles = facts.get("roles") if isinstance(facts, dict) else None
-        if not isinstance(facts, dict) or (facts.get("available") and not isinstance(roles, dict)):
+        fits = isinstance(facts, dict) and isinstance(facts.get("environments", {}), dict)
+        if not fits or (facts.get("available") and not isinstance(roles, dict)):
             return f"device {name} is {facts!r:.80}"
         for role, said in (roles or {}).items():
             fits = isinstance(said, dict) and all(isinstance(said.get(k), str) for k in ("name", "expression", "evidence"))

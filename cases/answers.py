@@ -256,14 +256,14 @@ def _decide_comparison(reading: Reading) -> str:
         return "asymmetric"
     if not facts["equal"]:
         return "unequal"
-    return "equal" if facts["hash"] else "equal-other-hash"
+    return "equal-other-hash" if facts["hash"] is False else "equal"
 
 
 #: Two devices compared as values.
 COMPARISON = Vocabulary(
     {
         "raises": (REFUSES, "devices can't be compared"),
-        "equal": (WORKS, "equal, with the same hash"),
+        "equal": (WORKS, "equal, with the same hash where devices have one"),
         "unequal": (NEUTRAL, "not equal"),
         "equal-other-hash": (WRONG, "equal, yet hashed differently: a dictionary loses it"),
         "asymmetric": (WRONG, "equal in one order only"),

@@ -213,3 +213,10 @@ def test_probes_run_where_an_earlier_step_than_the_question_was_refused() -> Non
     facets = asked(case_of(trace))["facets"]
     assert facets["device works"] is True
     assert facets["operands"] == "intact"
+
+
+def test_devices_without_a_hash_are_equal_and_those_with_another_one_are_not_quite() -> None:
+    case = catalogue()["moving/equality/clone"]
+    for alike, answer in ((None, "equal"), (True, "equal"), (False, "equal-other-hash")):
+        facts = {"kind": "comparison", "equal": True, "mirrored": True, "hash": alike}
+        assert judge(case, target(), {"observation": {"steps": {case.program.marks["result"]: {"value": facts}}}})["answer"] == answer

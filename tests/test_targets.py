@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.targets import Selector, SelectorError, adapters, parse, plan
+from adapters.pool import _chosen, misfit
+from adapters.targets import Group, Selector, SelectorError, Spec, Wanted, adapters, parse, plan
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz0123456789_.-*?", min_size=1, max_size=12)
 LABELS = st.none() | st.text("abcXYZ019_.+-", min_size=1, max_size=8)
@@ -80,3 +81,18 @@ def test_an_adapter_from_outside_is_named_with_its_class() -> None:
     for bad in ("mine", "mine=", "mine=module", "=module:Class", "mine=a:b:c"):
         with pytest.raises(SelectorError, match="is not NAME=module:Class"):
             adapters([bad])
+
+
+def test_a_device_kind_has_environments_of_its_own_beside_those_of_its_framework() -> None:
+    kind = {"available": True, "roles": {}, "environments": {"default-accelerator": {"DEVICE": "b"}}}
+    hello = {
+        "version": "1", "build": {}, "machine": {}, "environment": {}, "operations": [], "dtypes": [],
+        "environments": {"default-misspelt": {"DEVICE": "bb"}}, "devices": {"a": {"available": True, "roles": {}}, "b": kind},
+    }  # fmt: skip
+    wanted = Wanted(Spec("x", None, None), Group(("*",)), ())
+    a, b = _chosen(parse("x:*"), wanted, hello, "")
+    assert a["environments"] == ["default-misspelt"]
+    assert b["environments"] == ["default-accelerator", "default-misspelt"]
+    assert b["environment_of"]["default-accelerator"] == {"DEVICE": "b"}
+    assert misfit(hello) == ""
+    assert misfit({**hello, "devices": {"b": {**kind, "environments": []}}}).startswith("device b is")

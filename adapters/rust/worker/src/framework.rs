@@ -189,6 +189,11 @@ pub trait Framework: Sized + 'static {
         Vec::new()
     }
 
+    /// Return environments that mean other variables for each device kind, such as the one that names it as default.
+    fn kind_environments(_kind: &str) -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
+        Vec::new()
+    }
+
     /// Take a device kind and its roles. They may be those of another process, in whose environment the device was to be seen.
     fn open(kind: &str, roles: &Roles) -> Self;
 

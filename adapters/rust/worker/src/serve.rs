@@ -161,12 +161,6 @@ impl<F: Framework> Worker<F> {
         let devices: Map<String, Json> = names.into_iter().map(|kind| (kind.clone(), self.device_kind(&kind))).collect();
         let environment: Map<String, Json> =
             F::VARIABLES.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?.to_string_lossy().into()))).collect();
-        let environments: Map<String, Json> = F::environments()
-            .into_iter()
-            .map(|(name, variables)| {
-                (name.into(), variables.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Map<_, _>>().into())
-            })
-            .collect();
         let mut build = identity.build;
         build.extend([
             ("rustc".into(), env!("WORKER_RUSTC").into()),
@@ -175,7 +169,7 @@ impl<F: Framework> Worker<F> {
         ]);
         Ok(json!({
             "type": "hello", "protocol": PROTOCOL, "framework": F::NAME, "version": identity.version, "build": build,
-            "machine": machine(), "environment": environment, "environments": environments,
+            "machine": machine(), "environment": environment, "environments": environments(F::environments()),
             "operations": self.table.names().collect::<Vec<_>>(), "dtypes": F::dtypes(), "devices": devices, "phrases": self.table.phrases(),
         }))
     }
@@ -193,7 +187,7 @@ impl<F: Framework> Worker<F> {
                 spelled.extend(text.map(|text| (format!("{name}/object"), text.into())));
             }
         }
-        json!({"available": true, "roles": said, "spelled": spelled})
+        json!({"available": true, "roles": said, "spelled": spelled, "environments": environments(F::kind_environments(kind))})
     }
 
     fn run(&mut self, request: &Json) -> Result<Json, String> {
@@ -227,6 +221,11 @@ impl<F: Framework> Default for Worker<F> {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn environments(found: Vec<(&str, Vec<(&str, &str)>)>) -> Json {
+    let variables = |set: Vec<(&str, &str)>| set.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Map<_, _>>();
+    found.into_iter().map(|(name, set)| (name.into(), variables(set).into())).collect::<Map<_, _>>().into()
 }
 
 fn role_json(role: &Role) -> Json {
