@@ -18,6 +18,6 @@ pub use framework::{
     Arg, Call, Comparison, ErrorFact, Facts, Fault, Framework, FromArg, Identity, IntoValue, Kind, Operation, Place, Role, Roles, Value,
     phrase,
 };
-pub use panics::{Caught, Panic, catch};
+pub use panics::{Caught, Panic, catch, watch};
 pub use serve::{Worker, answer_all, locked, serve};
 pub use values::{Data, Number};

@@ -54,6 +54,12 @@ fn short(file: &str) -> &str {
     crates.map_or_else(|| file.rfind("/library/").map_or(file, |at| &file[at + 1..]), |at| &file[at..])
 }
 
+/// Return the panics that were seen since the last call, and forget them.
+#[must_use]
+pub fn seen() -> Vec<Panic> {
+    std::mem::take(&mut *SEEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
 /// What came of a call, and the panics of other threads that were seen since the last one.
 pub struct Caught<T> {
     /// What it returned, or its panic.
@@ -65,7 +71,7 @@ pub struct Caught<T> {
 /// Call a function of the framework.
 pub fn catch<T>(call: impl FnOnce() -> T) -> Caught<T> {
     let result = panic::catch_unwind(AssertUnwindSafe(call));
-    let mut seen = std::mem::take(&mut *SEEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    let mut seen = seen();
     let own = thread::current().id();
     let result = result.map_err(|payload| {
         let last = seen.iter().rposition(|panic| panic.id == own).map(|at| seen.remove(at));

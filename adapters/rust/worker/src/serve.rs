@@ -193,6 +193,10 @@ impl<F: Framework> Worker<F> {
     fn run(&mut self, request: &Json) -> Result<Json, String> {
         let kind = request["device"].as_str().ok_or("run names no device")?;
         let given = request.get("roles").filter(|roles| !roles.is_null()).map(roles_of).transpose()?;
+        if let Some(late) = panics::seen().first() {
+            // It belongs to no step of this program, and whatever that thread did is not done any more.
+            return Err(format!("thread {} panicked after the last program had ended: {}", late.thread, late.sentence()));
+        }
         self.interpreter(kind, given)?.run(&request["program"]).map_err(|Malformed(why)| why)
     }
 
