@@ -214,6 +214,10 @@ class Adapter:
         """Return device, dtype and shape of a tensor without waiting for it; {} for anything else."""
         raise NotImplementedError
 
+    def metadata(self, x: Any) -> Any:
+        """Return what a user would print of a result to see where it is; scripts that the suite shows print it so."""
+        raise NotOffered(f"{self.framework} prints no metadata")
+
     def read(self, value: Any) -> Any:
         """Return a tensor's elements as a flat sequence on the host. Waits for the value."""
         raise NotImplementedError

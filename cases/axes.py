@@ -96,7 +96,8 @@ def _register(operand: Operand, side: str) -> None:
     @case(
         f"moving/{operand.name}/{side}",
         operand.answers,
-        question=f"{operand.operation} with {operand.says} on the {side} of a value put on the {operand.other}: is it refused, or where is the result?",
+        question=f"{operand.operation} with {operand.says} on the {side} of a value put on the {operand.other}: "
+        "is it refused, or where is the result?",
         why=operand.why,
         control=operand.control + side if operand.control.endswith("/") else operand.control,
         claims=operand.claims,

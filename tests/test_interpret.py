@@ -72,14 +72,6 @@ def test_devices_that_can_not_be_hashed_are_compared_all_the_same(monkeypatch: p
     assert facts["result"]["value"]["equal"]
 
 
-def test_a_fault_of_the_adapter_is_no_refusal_of_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Dummy, "describe", lambda _, value: {"device": value.nothing_of_that_name})
-    facts = observed(mixed)
-    assert facts["result"] is None
-    assert "AttributeError" in facts["x"]["adapter_failed"]
-    assert not any("error" in fact for fact in facts["steps"].values())
-
-
 def test_a_step_that_is_neither_operation_nor_scope_is_not_run() -> None:
     with pytest.raises(ValueError, match="neither or both of op and scope"):
         run(dummy(), {"steps": [{"id": "s1"}]})
