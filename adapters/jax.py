@@ -100,15 +100,15 @@ class Jax(JaxDevices):
     def from_buffer_copy(self, buffer: Any, device: Any) -> Any:
         """Put with the wish for a copy, where a put takes one."""
         if not _takes(jax.device_put, "may_alias"):
-            raise NotOffered("a put takes no wish for a copy in this version of jax")
+            raise NotOffered("jax.device_put takes no may_alias in this version: ask jax 0.4.34 or later")
         return jax.device_put(np.frombuffer(buffer.memory, buffer.dtype), device, may_alias=False)
 
     def to_memory(self, x: Any, kind: str) -> Any:
         """Move to the pinned memory that belongs to the value's device."""
         if kind != "pinned-host":
-            raise NotOffered(f"jax has no memory kind {kind}")
+            raise NotOffered(f"jax has no memory kind {kind}, only pinned-host")
         if "pinned_host" not in _memories(next(iter(x.devices()))):
-            raise NotOffered("jax shows no pinned host memory for this device in this version")
+            raise NotOffered("jax lists no pinned_host among this device's addressable_memories(): ask a later jax or another device")
         return jax.device_put(x, x.sharding.with_memory_kind("pinned_host"))
 
     # --- arithmetic -----------------------------------------------------------------------------
@@ -196,13 +196,13 @@ class Jax(JaxDevices):
     def to_copy(self, x: Any, device: Any) -> Any:
         """Put with the wish for a copy, where a put takes one."""
         if not _takes(jax.device_put, "may_alias"):
-            raise NotOffered("a put takes no wish for a copy in this version of jax")
+            raise NotOffered("jax.device_put takes no may_alias in this version: ask jax 0.4.34 or later")
         return jax.device_put(x, device, may_alias=False)
 
     def to_both(self, x: Any, device: Any, dtype: Any) -> Any:
         """Convert with a device, where that takes one."""
         if not _takes(jnp.asarray, "device"):
-            raise NotOffered("no call moves and casts at once in this version of jax")
+            raise NotOffered("jnp.asarray takes no device in this version, so none moves and casts at once: ask jax 0.4.34 or later")
         return jnp.asarray(x, dtype=dtype, device=device)
 
     def cast(self, x: Any, dtype: Any) -> Any:
@@ -213,7 +213,7 @@ class Jax(JaxDevices):
     def device_of(self, x: Any) -> Any:
         """Ask the attribute, which was a method once and then absent for a while."""
         if not isinstance(vars(jax.Array).get("device"), property):
-            raise NotOffered("jax arrays have no attribute device in this version")
+            raise NotOffered("jax arrays have no attribute device in this version: ask jax 0.4.34 or later")
         return x.device
 
     def ordinal(self, device: Any) -> Any:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     import jax.numpy as jnp
     import numpy as np
 
+#: What gives JAX a platform.
+_MEND = {
+    "gpu": "pip install 'jax[cuda13]' or the plugin for ROCm, and look whether nvidia-smi or rocm-smi lists one",
+    "tpu": "pip install 'jax[tpu]' on a machine with a TPU",
+}
 _FORCE = "--xla_force_host_platform_device_count=3"
 
 
@@ -63,8 +68,10 @@ class JaxDevices(Adapter):
         try:
             jax.devices()
         except Exception as error:
-            platforms = os.environ.get("JAX_PLATFORMS", "")
-            raise Unavailable(f"JAX finds no device with JAX_PLATFORMS={platforms!r}: {str(error) or type(error).__name__}") from error
+            platforms = os.environ.get("JAX_PLATFORMS")
+            asked = f" with JAX_PLATFORMS={platforms!r}" if platforms else ""
+            mend = "unset it, or name platforms that are here, such as cpu" if platforms else "look whether jax and jaxlib fit: pip check"
+            raise Unavailable(f"JAX finds no device{asked}: {str(error) or type(error).__name__}; {mend}") from error
         jax.config.update("jax_traceback_filtering", "off")  # nobody sees the frames, and sifting them takes time
         cls._settings = dict(jax.config.values)
 
@@ -86,7 +93,7 @@ class JaxDevices(Adapter):
         host = role(str(hosts[0]), "jax.devices('cpu')[0]", mention=_mention(hosts[0])) if hosts else {}
         kinds: dict[str, Any] = {"cpu": {"host": host, **_accelerators("cpu", hosts[1:], 1, "simulated")}}
         if default != "cpu":
-            kinds["cpu"] = f"JAX computes on {default} by default in this process: jax:cpu wants JAX_PLATFORMS=cpu"
+            kinds["cpu"] = f"JAX computes on {default} by default in this process: ask jax:cpu, which starts one with JAX_PLATFORMS=cpu"
         for platform in dict.fromkeys(("gpu", "tpu", default)):
             if platform == "cpu":
                 continue
@@ -94,7 +101,8 @@ class JaxDevices(Adapter):
             if found and hosts:
                 kinds[platform] = {"host": host, **_accelerators(platform, found, 0, "measured")}
             else:
-                kinds[platform] = f"no host device beside the {platform}: JAX_PLATFORMS leaves cpu out" if found else why
+                asked = os.environ.get("JAX_PLATFORMS", platform)
+                kinds[platform] = f"no host device beside the {platform}: set JAX_PLATFORMS={asked},cpu" if found else why
         return kinds
 
     def missing(self, name: str, spelled: str) -> str:
@@ -145,7 +153,8 @@ def _devices(platform: str) -> tuple[list[Any], str]:
     try:
         return list(jax.devices(platform)), ""
     except RuntimeError as error:
-        return [], f"no {platform} that JAX can use: {error}"
+        said = str(error).partition("\n")[0]
+        return [], f"no {platform} that JAX can use ({said}); {_MEND.get(platform, 'install the plugin of that platform')}"
 
 
 def _accelerators(platform: str, devices: list[Any], first: int, evidence: str) -> dict[str, dict[str, str]]:

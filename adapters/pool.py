@@ -190,7 +190,7 @@ def _chosen(selector: Selector, wanted: Wanted, hello: dict[str, Any] | None, wh
     matching = [kind for kind in kinds if fnmatchcase(kind, selector.device)]
     if not matching:
         name = selector.name(framework, selector.device)
-        there = listed(kinds) or "none"
+        there = listed([kind for kind in kinds if hello["devices"][kind]["available"]]) or "none"
         why = f"no device {selector.device!r} in {framework}; there are {there}"
         yield {**_unavailable(name, why, True), "spec": wanted.spec}
     for kind in matching:

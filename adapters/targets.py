@@ -193,7 +193,7 @@ def _groups(framework: str, device: str) -> list[Group]:
     groups = GROUPS.get(framework, _ONE_GROUP)
     fitting = [g for g in groups if "*" in g.devices or any(fnmatchcase(d, device) for d in g.devices)]
     # A device that no group names is asked for all the same: the worker says that it isn't there.
-    return fitting or [groups[-1]]
+    return fitting or list(_ONE_GROUP)
 
 
 def missing(framework: str, group: Group) -> str | None:

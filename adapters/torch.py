@@ -50,7 +50,7 @@ class Torch(TorchDevices):
     def read(self, value: Any) -> Any:
         """Return the elements; data-less tensors have none."""
         if value.device.type == "meta" or self.fake:
-            raise NotModelled(f"{'FakeTensor' if self.fake else 'meta'} holds no values")
+            raise NotModelled(f"{'FakeTensor' if self.fake else 'meta'} holds no values: ask torch:cpu or a device that is here")
         flat = value.detach().to("cpu").reshape(-1)
         if flat.dtype.itemsize < 4 and flat.dtype.is_floating_point:  # tolist of the narrowest needs a wider type
             flat = flat.to(torch.float32)
@@ -98,7 +98,7 @@ class Torch(TorchDevices):
     def to_memory(self, x: Any, kind: str) -> Any:
         """Move a host tensor to pinned memory."""
         if kind != "pinned-host":
-            raise NotOffered(f"torch has no memory kind {kind}")
+            raise NotOffered(f"torch has no memory kind {kind}, only pinned-host")
         return x.pin_memory()
 
     # --- arithmetic -----------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class Torch(TorchDevices):
         kind = self.kind.replace("fake-", "")
         if kind == "cuda":
             return x.cuda()
-        raise NotOffered(f"torch tensors have no {kind}()")
+        raise NotOffered(f"torch tensors have no {kind}(), only to({kind!r})")
 
     # --- devices as values ----------------------------------------------------------------------
 
@@ -241,9 +241,9 @@ class Torch(TorchDevices):
 
     def _looks_for_hardware(self) -> None:
         if self.untimed:
-            raise NotModelled("a simulated device is never found by looking for hardware")
+            raise NotModelled("a simulated device is never found by looking for hardware: ask torch:cpu or a device that is here")
         if not hasattr(torch, "accelerator"):
-            raise NotOffered("torch.accelerator came with 2.6")
+            raise NotOffered("torch.accelerator came with 2.6: ask a later torch")
 
     # --- reading back ---------------------------------------------------------------------------
 
@@ -253,5 +253,5 @@ class Torch(TorchDevices):
     def to_numpy(self, x: Any) -> Any:
         """Give the data to NumPy, where that is installed."""
         if importlib.util.find_spec("numpy") is None:
-            raise NotOffered("NumPy is not installed beside torch")
+            raise NotOffered("NumPy is not installed beside torch: python -m pip install numpy")
         return x.numpy()

@@ -27,6 +27,7 @@ _BUILD_SPEAKING = (
 )
 #: What FakeTensor says of what it cannot fake: memory that isn't its own, operations nobody wrote.
 _FAKE_SPEAKING = ("Please convert all Tensors to FakeTensors", "NYI:", "is not supported for tensor subclasses")
+_IDLE = "no work is done, so none can be timed: ask torch:cpu or a device that is here"
 
 
 class TorchDevices(Adapter):
@@ -80,8 +81,8 @@ class TorchDevices(Adapter):
             "meta": {"host": cpu, "accelerator": role("meta", "torch.device('meta')", "simulated")},
             "fake-cuda": {"host": fake, **_accelerator("cuda", 2, "simulated")},
             "fake-mps": {"host": fake, **_accelerator("mps", 1, "simulated")},
-            "cuda": "no CUDA device: torch.cuda.is_available() is False",
-            "mps": "no MPS device: torch.backends.mps.is_available() is False",
+            "cuda": _why_no_cuda(),
+            "mps": "no MPS device: it takes macOS 12.3 or later on Apple silicon, and a PyTorch built for that",
         }
         if torch.cuda.is_available():
             kinds["cuda"] = {"host": cpu, **_accelerator("cuda", torch.cuda.device_count())}
@@ -96,7 +97,7 @@ class TorchDevices(Adapter):
         """Remember whether this kind does any work, and prepare FakeTensor's mode if asked for."""
         super().__init__(kind, roles)
         self.fake = kind.startswith("fake-")
-        self.untimed = "no work is done, so none can be timed" if self.fake or kind == "meta" else ""
+        self.untimed = _IDLE if self.fake or kind == "meta" else ""
 
     def spelling(self, name: str, spelled: str) -> str:
         """Spell a device as a string or an object, with an index or without."""
@@ -116,7 +117,7 @@ class TorchDevices(Adapter):
         """Spell a device that is not here."""
         kind = self.kind.replace("fake-", "")
         if self.fake and name != "misspelt":
-            raise NotModelled("FakeTensor makes any device without looking for hardware")
+            raise NotModelled("FakeTensor makes any device without looking for hardware: ask torch:cpu or a device that is here")
         # Where the accelerators are hidden, this is the hidden one.
         absent = next(k for k in ("cuda", "xpu", "mps") if not _here(k))
         text = {"absent": absent, "out-of-range": f"{kind}:99", "misspelt": kind + "u"}[name]
@@ -177,7 +178,7 @@ class TorchDevices(Adapter):
             except RuntimeError as error:
                 if "support synchroniz" not in str(error):
                     raise
-                self.untimed = "this backend can't be synchronised"
+                self.untimed = "this backend can't be synchronised: it needs what torch.accelerator.synchronize asks for"
 
     def reinterpret(self, error: Exception) -> Exception:
         """Tell a simulation's build and driver errors from the framework's refusals."""
@@ -203,6 +204,15 @@ def _accelerator(kind: str, count: int, evidence: str = "measured") -> dict[str,
     if count > 1:
         roles["peer"] = role(f"{kind}:1", f"torch.device('{kind}:1')", evidence)
     return roles
+
+
+def _why_no_cuda() -> str:
+    """Tell a build that knows no GPU from a machine that shows none."""
+    made = f"ROCm {torch.version.hip}" if getattr(torch.version, "hip", None) else torch.version.cuda and f"CUDA {torch.version.cuda}"
+    if not made:
+        return "no CUDA device: this PyTorch is built without CUDA; install a build with it, see https://pytorch.org/get-started/locally/"
+    tool, hides = ("rocm-smi", "HIP_VISIBLE_DEVICES") if made.startswith("ROCm") else ("nvidia-smi", "CUDA_VISIBLE_DEVICES")
+    return f"no CUDA device: this PyTorch, built for {made}, sees none; look whether {tool} lists one and {hides} hides it"
 
 
 def _other_accelerator() -> str | None:

@@ -89,7 +89,7 @@ class _State:
             identity = adapter.identity()
             self.adapter, self.kinds = adapter, adapter.kinds()
         except Exception as error:
-            text = clean(f"{type(error).__name__}: {error}")
+            text = clean(str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}")
             missing = isinstance(error, ModuleNotFoundError) and (error.name or "").replace("_", "-") == framework
             return {"type": "unavailable", "missing": missing, "why": text}
         known = set(dir(Adapter))
