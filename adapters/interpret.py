@@ -17,6 +17,7 @@ from .timing import time_loop
 _TEXT = 2000
 _MUTE = "(its text can't be had: str() raised"
 _STOP = ("not_offered", "not_modelled", "adapter_failed")
+_WITHOUT_VALUE = {"error", "skipped", *_STOP}
 #: What Python says of code that asks for what isn't there: no framework refuses like that.
 _ABSENT = (AttributeError, NameError, ImportError)
 #: What it says of code that mistakes one value for another. An operation's refusal may come as one of these.
@@ -25,18 +26,22 @@ _MISTAKEN = (*_ABSENT, TypeError, ValueError, LookupError, ArithmeticError, Asse
 _LOOKING = ("observe", "same", "barrier")
 
 
+class Malformed(ValueError):
+    """A program that isn't made as the protocol says; the message says where."""
+
+
 class AdapterFailed(Exception):
     """The adapter itself is wrong: nothing is learnt about the framework."""
 
 
 def run(adapter: Adapter, program: dict[str, Any]) -> dict[str, Any]:
-    """Return the observation of a program. Never raises for what the framework does."""
+    """Return the observation of a program. Raises Malformed for what is none, and nothing for what the framework does."""
     environment = dict(os.environ)
     runner = _Runner(adapter)
     drain: dict[str, Any] | None = None
     try:
         with adapter.around():
-            runner.steps(program["steps"])
+            runner.steps(program.get("steps"))
             try:
                 adapter.barrier(list(runner.values.values()))
             except Exception as error:
@@ -69,8 +74,10 @@ class _Runner:
         self.poisoned = False
         self.ended = False
 
-    def steps(self, steps: list[dict[str, Any]]) -> None:
-        """Run steps in order, until one of them ends the program."""
+    def steps(self, steps: Any) -> None:
+        """Run steps in order, until one of them ends the program. Raises Malformed."""
+        if not isinstance(steps, list):
+            raise Malformed(f"no steps but {steps!r:.80}")
         for step in steps:
             fact = self.step(step)
             if fact is None:
@@ -81,20 +88,24 @@ class _Runner:
                 self.ended = True  # of the scopes around it too
                 return
 
-    def step(self, step: dict[str, Any]) -> dict[str, Any] | None:
-        """Run one step and return its fact; None when its condition does not hold."""
+    def step(self, step: Any) -> dict[str, Any] | None:
+        """Run one step and return its fact; None when its condition does not hold. Raises Malformed."""
+        if not isinstance(step, dict) or not isinstance(step.get("id"), str):
+            raise Malformed(f"a step without an id: {step!r:.80}")
         if ("op" in step) == ("scope" in step):
-            raise ValueError(f"step {step.get('id')!r} has neither or both of op and scope")
+            raise Malformed(f"step {step['id']!r:.80} has neither or both of op and scope")
         when = step.get("when")
         if when is not None and not any("error" in self.facts.get(w, {}) for w in when):
             return None
-        missing = next((ref for ref in _refs(step) if self.facts.get(ref, {}).keys() & {"error", "skipped"}), None)
+        missing = next((ref for ref in _refs(step) if self.facts.get(ref, {}).keys() & _WITHOUT_VALUE), None)
         if missing is not None:
             return {"skipped": missing}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 fact = self.scope(step) if "scope" in step else self.operation(step)
+            except Malformed:
+                raise  # nothing that the framework says
             except NotOffered as reason:
                 fact = {"not_offered": said(reason)}
             except NotModelled as reason:
@@ -144,7 +155,7 @@ class _Runner:
         """Run the body of a scoped region inside it."""
         args = [self.argument(a) for a in step.get("args", [])]
         with self.adapter.scope(step["scope"], *args):
-            self.steps(step["body"])
+            self.steps(step.get("body"))
         stopped = next((f for s in step["body"] for f in [self.facts.get(s["id"], {})] if f.keys() & set(_STOP)), None)
         if stopped:
             return {key: value for key, value in stopped.items() if key in _STOP}
@@ -177,14 +188,20 @@ class _Runner:
         if not isinstance(arg, dict):
             return arg
         if "ref" in arg:
-            return self.values[arg["ref"]]
+            return self.value(arg["ref"])
         if "device" in arg:
             return self.adapter.device(*self.place(arg))
         if "dtype" in arg:
             return self.adapter.dtype(arg["dtype"])
-        if "slice" in arg:
-            return slice(*arg["slice"])
-        return _data(arg["data"], arg.get("imag"))
+        if "data" in arg:
+            return _data(arg["data"], arg.get("imag"))
+        raise Malformed(f"no argument: {arg!r:.80}")
+
+    def value(self, ref: str) -> Any:
+        """Return the value of an earlier step. Raises Malformed where it has none, or it was dropped."""
+        if ref not in self.values:
+            raise Malformed(f"step {ref!r:.80} has no value to refer to")
+        return self.values[ref]
 
     def place(self, arg: dict[str, Any]) -> tuple[str, str]:
         """Return name and spelling of a device, and remember how one is written that isn't there."""
@@ -237,6 +254,7 @@ class _Runner:
 
     def op_drop(self, ref: str) -> dict[str, Any]:
         """Forget a value, so that its memory can be used again."""
+        self.value(ref)
         del self.values[ref]
         return {"value": {"kind": "none"}}
 

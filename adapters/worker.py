@@ -17,9 +17,11 @@ import traceback
 from typing import Any
 
 from .base import MISSING, Adapter, Unavailable, machine
-from .interpret import clean, run
+from .interpret import Malformed, clean, run
 
 PROTOCOL = 1
+#: Message type -> what a request of it holds, beside its id.
+_HOLDS: dict[str, dict[str, type]] = {"hello": {"framework": str}, "run": {"device": str, "program": dict}, "warm": {"device": str}}
 #: The framework's adapter, when it is one of the suite's own.
 ADAPTERS = {
     "torch": "adapters.torch:Torch",
@@ -42,14 +44,27 @@ def serve(incoming: io.BufferedReader, outgoing: io.FileIO) -> None:
     """Answer requests until `bye` or the end of input."""
     state = _State()
     for line in iter(incoming.readline, b""):
-        request = json.loads(line)
+        request, why = understood(line)
         if request.get("type") == "bye":
             break
-        reply = state.answer(request)
+        reply = _refusal(why) if why else state.answer(request)
         reply["id"] = request.get("id")
         _write(outgoing, json.dumps(reply).encode() + b"\n")
     # A framework's own teardown may hang or crash; nothing is left to be said.
     os._exit(0)
+
+
+def understood(line: bytes) -> tuple[dict[str, Any], str]:
+    """Return a request, and why it is none; its id is None where that is what is wrong with it."""
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return {}, clean(f"a line that is no JSON: {error}")
+    if not isinstance(request, dict):
+        return {}, "a line that is no JSON object"
+    if type(request.get("id")) is not int or request["id"] < 0:
+        return {**request, "id": None}, "a request without a whole number from 0 on as its id"
+    return request, ""
 
 
 def _write(outgoing: io.FileIO, data: bytes) -> None:
@@ -64,17 +79,21 @@ class _State:
         self.instances: dict[str, Adapter] = {}
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        kind = request.get("type")
+        if not isinstance(kind, str) or kind not in _HOLDS:
+            return _refusal(f"unknown message type {kind!r:.80}")
+        for key, wanted in _HOLDS[kind].items():
+            if not isinstance(request.get(key), wanted):
+                return _refusal(f"{kind} with {request.get(key)!r:.80} as its {key}")
         try:
-            if request.get("type") == "hello":
+            if kind == "hello":
                 return self.hello(request)
-            if request.get("type") == "run":
-                adapter = self.instance(request["device"], request.get("roles"))
-                return {"type": "observation", "observation": run(adapter, request["program"])}
-            if request.get("type") == "warm":
+            if kind == "warm":
                 self.warm(request["device"])
                 return {"type": "warm"}
-            return _refusal(f"unknown message type {request.get('type')!r}")
-        except Unavailable as error:
+            adapter = self.instance(request["device"], request.get("roles"))
+            return {"type": "observation", "observation": run(adapter, request["program"])}
+        except (Unavailable, Malformed) as error:
             return _refusal(str(error))
         except Exception:
             return {"type": "error", "error": "the worker failed: " + clean(traceback.format_exc())}
@@ -82,8 +101,11 @@ class _State:
     def hello(self, request: dict[str, Any]) -> dict[str, Any]:
         """Import the framework and say what is here."""
         framework = request["framework"]
+        path = request.get("adapter") or ADAPTERS.get(framework)
+        if path is None:
+            return {"type": "unavailable", "missing": False, "why": f"no adapter for {framework!r:.80}; there are {', '.join(ADAPTERS)}"}
         try:
-            adapter = load(request.get("adapter") or ADAPTERS[framework])
+            adapter = load(path)
             found = {name: os.environ[name] for name in adapter.variables if name in os.environ}
             adapter.start()
             identity = adapter.identity()
@@ -131,8 +153,9 @@ class _State:
 
     def warm(self, kind: str) -> None:
         """Do a simulation's slow first operation; what it can't do shows in the questions."""
+        adapter = self.instance(kind)
         with contextlib.suppress(Exception):
-            self.instance(kind).warm()
+            adapter.warm()
 
 
 def _refusal(text: str) -> dict[str, Any]:

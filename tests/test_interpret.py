@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from adapters.base import HostBuffer, NotModelled, positions
-from adapters.interpret import run
+from adapters.interpret import Malformed, run
 from cases.lab import Lab, Place, Program, Symbol
 from tests.dummy import Dummy
 
@@ -71,9 +72,39 @@ def test_devices_that_can_not_be_hashed_are_compared_all_the_same(monkeypatch: p
     assert facts["result"]["value"]["equal"]
 
 
-def test_a_step_that_is_neither_operation_nor_scope_is_not_run() -> None:
-    with pytest.raises(ValueError, match="neither or both of op and scope"):
-        run(dummy(), {"steps": [{"id": "s1"}]})
+FULL = {"id": "s1", "op": "full", "args": [[2], 3.0, {"dtype": "float32"}, {"device": "device"}]}
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        (None, "no steps but None"),
+        ([{"op": "barrier"}], "a step without an id"),
+        ([{"id": "s1"}], "neither or both of op and scope"),
+        ([{"id": "s1", "op": "add", "scope": "inference"}], "neither or both of op and scope"),
+        ([{"id": "s1", "scope": "inference"}], "no steps but None"),
+        ([{"id": "s1", "scope": "inference", "body": [{"id": "s2"}]}], "'s2' has neither or both"),
+        ([FULL, {"id": "s2", "op": "add", "args": [{"ref": "s1"}, {"ref": "s9"}], "attempt": True}], "'s9' has no value"),
+        ([FULL, {"id": "s2", "op": "observe", "args": [{"reference": "s1"}], "attempt": True}], "no argument: {'reference': 's1'}"),
+        ([FULL, *({"id": f"s{i}", "op": "drop", "args": [{"ref": "s1"}]} for i in (2, 3))], "'s1' has no value"),
+    ],
+)
+def test_what_is_no_program_is_no_refusal_of_the_framework(steps: Any, words: str) -> None:
+    with pytest.raises(Malformed, match=re.escape(words)):
+        run(dummy(), {"steps": steps})
+
+
+def test_a_probe_that_is_not_offered_costs_the_probes_that_need_it_and_no_more() -> None:
+    gone = {"id": "s1", "op": "zeros", "args": [[2], {"dtype": "float32"}, {"device": "absent"}], "attempt": True}
+    probes = [
+        {"id": "s2", "op": "levitate", "attempt": True, "when": ["s1"]},
+        {"id": "s3", "op": "observe", "args": [{"ref": "s2"}], "attempt": True, "when": ["s1"]},
+    ]
+    steps = run(dummy(), {"steps": [gone, *probes, {**FULL, "id": "s4"}]})["steps"]
+    assert "error" in steps["s1"]
+    assert "not_offered" in steps["s2"]
+    assert steps["s3"] == {"skipped": "s2"}
+    assert steps["s4"]["value"]["kind"] == "tensor"
 
 
 def test_describing_does_not_wait_and_reading_does() -> None:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from adapters.interpret import clean, plain, run
+from adapters.interpret import Malformed, clean, plain, run
 from cases.lab import Lab, Numbers, Symbol
 from tests.dummy import Dummy
 from tests.test_interpret import dummy, mixed, observed, traced
@@ -49,7 +49,7 @@ def test_a_changed_environment_does_not_reach_the_next_program() -> None:
 def test_a_program_that_fails_in_the_interpreter_still_puts_everything_back() -> None:
     adapter = dummy("leaks-default-device")
     bad = {"steps": [*traced(leak).wire()["steps"], {"op": "barrier"}]}
-    with pytest.raises(KeyError):
+    with pytest.raises(Malformed):
         run(adapter, bad)
     assert observed(where_zeros_land, adapter)["result"]["value"]["role"] == "host"
 

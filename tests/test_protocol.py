@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from adapters.targets import Spec
-from adapters.worker import _State
+from adapters.worker import _State, understood
 from cases import catalogue
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "adapters" / "protocol.schema.json").read_text())
@@ -46,6 +46,47 @@ def test_a_message_of_another_type_is_answered_with_an_error() -> None:
     reply = _State().answer({"type": "dance"}) | {"id": 3}
     check(reply, "error-reply")
     assert "dance" in reply["error"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"type": ["hello"]}, "unknown message type ['hello']"),
+        ({"type": "hello"}, "hello with None as its framework"),
+        ({"type": "run", "device": "accel"}, "run with None as its program"),
+        ({"type": "run", "device": "accel", "program": {"steps": [{"id": "s1"}]}}, "neither or both"),
+        ({"type": "run", "device": "elsewhere", "program": {"steps": []}}, "no device kind 'elsewhere'"),
+        ({"type": "warm", "device": "elsewhere"}, "no device kind 'elsewhere'"),
+    ],
+)
+def test_a_request_that_cannot_be_answered_is_answered_with_a_sentence(request_: dict[str, Any], words: str) -> None:
+    state = _State()
+    state.answer({"type": "hello", "framework": "dummy", "adapter": "tests.dummy:Dummy"})
+    reply = state.answer(request_) | {"id": 3}
+    check(reply, "error-reply")
+    assert words in reply["error"]
+    assert "\n" not in reply["error"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"nonsense\n", "no JSON: "), (b'{"type": "hel', "no JSON: "), (b"\xff\xfe\n", "no JSON: "), (b"[" * 100_000, "no JSON: "),
+        (b"[1]\n", "no JSON object"), (b'"hello"\n', "no JSON object"),
+        (b'{"type": "bye", "id": "0"}', "as its id"), (b'{"id": true}', "as its id"), (b'{"id": -1}', "as its id"),
+        (b'{"id": 1.5}', "as its id"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_request_has_no_id_to_be_answered_with(line: bytes, words: str) -> None:
+    request, why = understood(line)
+    assert words in why
+    assert request.get("id") is None
+
+
+def test_a_worker_without_the_framework_says_which_it_has() -> None:
+    reply = _State().answer({"type": "hello", "framework": "trch", "adapter": None}) | {"id": 1}
+    check(reply, "unavailable")
+    assert "no adapter for 'trch'; there are torch" in reply["why"]
 
 
 @pytest.mark.parametrize(
