@@ -89,6 +89,20 @@ def test_a_worker_without_the_framework_says_which_it_has() -> None:
     assert "no adapter for 'trch'; there are torch" in reply["why"]
 
 
+def test_a_fact_is_one_thing_and_a_value_has_what_its_kind_says() -> None:
+    def fits(fact: dict[str, Any]) -> bool:
+        return VALIDATOR.is_valid({"type": "observation", "id": 1, "observation": {"steps": {"s1": fact}}})
+
+    tensor = {"kind": "tensor", "device": "cpu", "role": "host", "dtype": "float32", "shape": [2]}
+    assert fits({"value": tensor})
+    assert fits({"value": tensor, "warnings": []})
+    assert not fits({"value": tensor, "skipped": "s1"})
+    assert not fits({"value": {**tensor, "shape": None}})
+    assert not any(fits({"value": {key: value for key, value in tensor.items() if key != gone}}) for gone in tensor)
+    assert not any(fits({"value": {"kind": kind}}) for kind in ("python", "handle", "identity", "comparison", "times"))
+    assert VALIDATOR.is_valid({"type": "warm", "id": 1})
+
+
 @pytest.mark.parametrize(
     "line", [{"type": "run", "id": 1}, {"type": "observation", "id": 1, "observation": {"steps": {"s1": {}}}}, {"id": 1}]
 )
