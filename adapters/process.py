@@ -97,15 +97,19 @@ class Process:
 
     # --- the conversation -----------------------------------------------------------------------
 
+    def hand_over(self, deadline: float) -> None:
+        """Give an interpreter the worker's sources; a program of its own needs none. Raises NotStarted."""
+        if not self.spec.compiled:
+            self._ready(interpreter(self.spec), deadline)
+            data = sources(self.spec.framework)
+            self._send(b"%d\n" % len(data) + data)
+
     def hello(self, deadline: float) -> dict[str, Any]:
         """Hand over the sources and wait for the framework. Raises NotStarted."""
         until = time.monotonic() + deadline
         where = interpreter(self.spec)
         try:
-            if not self.spec.compiled:
-                self._ready(where, deadline)
-                data = sources(self.spec.framework)
-                self._send(b"%d\n" % len(data) + data)
+            self.hand_over(deadline)
             request = {"type": "hello", "framework": self.spec.framework, "adapter": self.spec.adapter}
             reply = self._ask(request, max(until - time.monotonic(), 1.0))
         except WorkerFailed as failed:

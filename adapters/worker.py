@@ -74,6 +74,8 @@ def _write(outgoing: io.FileIO, data: bytes) -> None:
 
 class _State:
     def __init__(self) -> None:
+        #: As it was found: an adapter may change it when it starts.
+        self.environment = dict(os.environ)
         self.adapter: type[Adapter] | None = None
         self.kinds: dict[str, Any] = {}
         self.instances: dict[str, Adapter] = {}
@@ -106,7 +108,7 @@ class _State:
             return {"type": "unavailable", "missing": False, "why": f"no adapter for {framework!r:.80}; there are {', '.join(ADAPTERS)}"}
         try:
             adapter = load(path)
-            found = {name: os.environ[name] for name in adapter.variables if name in os.environ}
+            found = {name: self.environment[name] for name in adapter.variables if name in self.environment}
             adapter.start()
             identity = adapter.identity()
             self.adapter, self.kinds = adapter, adapter.kinds()

@@ -91,7 +91,7 @@ def test_a_worker_without_the_framework_says_which_it_has() -> None:
 
 def test_a_fact_is_one_thing_and_a_value_has_what_its_kind_says() -> None:
     def fits(fact: dict[str, Any]) -> bool:
-        return VALIDATOR.is_valid({"type": "observation", "id": 1, "observation": {"steps": {"s1": fact}}})
+        return bool(VALIDATOR.is_valid({"type": "observation", "id": 1, "observation": {"steps": {"s1": fact}}}))
 
     tensor = {"kind": "tensor", "device": "cpu", "role": "host", "dtype": "float32", "shape": [2]}
     assert fits({"value": tensor})
