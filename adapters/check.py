@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from adapters import message_rules, program_rules
-from adapters.conversation import NotChecked, Talk, Wrong
-from adapters.pool import misfit
+from adapters.conversation import NotChecked, Talk, Wrong, misfit
 from adapters.process import NotStarted, WorkerFailed
 
 RIGHT, WRONG, NOT_CHECKED = "right", "wrong", "not checked"
@@ -37,26 +36,20 @@ def sentence(rule: Callable[..., None]) -> str:
 
 def check(talk: Talk, devices: str = "*") -> Iterator[Finding]:
     """Try every rule, on the device kinds that match a glob. Raises NotStarted where there is nothing to try them on."""
-    early, *messages = message_rules.RULES
     try:
-        # Asked first, since a worker that was just started is at hand; kept back until it has said hello at all.
-        (first,) = _found(talk, early, {"": lambda: early(talk)})
         talk.process()
+        unusable = misfit(talk.hello)
     except Wrong as wrong:
         unusable = str(wrong)
-    else:
-        unusable = misfit(talk.hello)
     if unusable:
-        yield first
-        yield Finding(sentence(message_rules.hello), WRONG, unusable)
+        yield Finding(sentence(message_rules.hello), WRONG, f"{unusable}; nothing else can be asked before it does")
         return
     here = {kind: facts for kind, facts in talk.hello["devices"].items() if facts["available"]}
     talk.kinds = tuple(kind for kind in here if fnmatchcase(kind, devices))
     if not talk.kinds and devices != "*":
         known = "; ".join(f"{kind}: {facts.get('why', 'is here')}" for kind, facts in talk.hello["devices"].items())
         raise NotStarted(f"no device kind {devices!r} is here ({known or 'it has none'})")
-    yield first
-    for rule in messages:
+    for rule in message_rules.RULES:
         yield from _found(talk, rule, {"": partial(rule, talk)})
     for asked in program_rules.RULES:
         yield from _found(talk, asked, {kind: partial(asked, talk, kind) for kind in talk.kinds} or {"": _no_device})

@@ -10,7 +10,6 @@ import json
 import queue
 import subprocess
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -135,12 +134,15 @@ class Talk:
         """Say hello to the process that is there, or to a new one. Raises NotStarted, or Wrong for an answer that is none."""
         process = self._process or self.fresh()
         try:
-            line = self._asked(process, self.request("hello"), self._patience)
+            process.tell(json.dumps(self.request("hello")).encode() + b"\n", self._patience)
+            line = process.heard(self._patience)
         except WorkerFailed as failed:
             raise NotStarted(f"{interpreter(self.spec)} doesn't answer hello: {failed}") from failed
         reply = parsed(line)
         if reply.get("type") == "unavailable":
             raise NotStarted(f"{interpreter(self.spec)} has no {self.spec.framework}: {reply.get('why')}")
+        if reply.get("type") != "hello":
+            raise Wrong(f"hello is answered with {short(reply)}")
         self._greeted = True
         self.hello = self.hello or reply
 
@@ -163,7 +165,7 @@ class Talk:
         """Return the reply to a request, with its id. Raises Wrong and WorkerFailed."""
         reply = self.say(json.dumps(request).encode(), process)
         if reply["id"] != request["id"]:
-            raise Wrong(f"request {request['id']} is answered as {reply['id']}: {short(reply)}")
+            raise Wrong(f"request {request['id']} is answered with the id {short(reply['id'])}: {short(reply)}")
         return reply
 
     def say(self, line: bytes, process: Told | None = None) -> dict[str, Any]:
@@ -179,11 +181,6 @@ class Talk:
         if why:
             raise Wrong(why)
         return reply
-
-    def _asked(self, process: Told, request: Mapping[str, Any], within: float) -> bytes:
-        until = time.monotonic() + within
-        process.tell(json.dumps(request).encode() + b"\n", within)
-        return process.heard(max(until - time.monotonic(), 0.1))
 
     def refused(self, line: bytes | Mapping[str, Any], *, named: bool = True, process: Told | None = None) -> None:
         """Say what can't be answered, and expect an error, with the request's id or, where it has none that is one, null. Raises Wrong."""

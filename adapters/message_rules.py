@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from adapters.conversation import NotChecked, Talk, Wrong, misfit, parsed, short
-from adapters.worker import PROTOCOL
+from adapters.conversation import NotChecked, Talk, Wrong, parsed, short
 
 #: What is no JSON: words, bytes that are no text, half an object, a number that JSON doesn't know, and more depth than a parser has.
 _NO_JSON = (b"good morning", b"\xff\xfe\x00", b'{"type": "run", "id": 1', b'{"type": "run", "id": nope}', b"[" * 100_000)
@@ -22,21 +21,11 @@ _LONG, _TOO_LONG = 5 * 2**20, 20 * 2**20
 _ELSEWHERE = ("ssh", "docker", "podman", "kubectl")
 
 
-def early(talk: Talk) -> None:
-    """Answer what is asked before hello with an error, and hello afterwards as ever."""
-    process = talk.fresh()
-    talk.refused(talk.request("run", device="cpu", program={"steps": []}), process=process)
-    talk.refused(talk.request("warm", device="cpu"), process=process)
-    talk.greet()
-
-
 def hello(talk: Talk) -> None:
     """Say hello with what is here, as the schema says."""
-    why = misfit(talk.hello)
-    if why:
-        raise Wrong(why)
-    if talk.hello["protocol"] != PROTOCOL or talk.hello["framework"] != talk.spec.framework:
-        raise Wrong(f"it speaks protocol {talk.hello['protocol']} for {short(talk.hello['framework'])}, asked for {talk.spec.framework}")
+    # That it fits the schema, with this protocol's number in it, was seen before anything was asked.
+    if talk.hello["framework"] != talk.spec.framework:
+        raise Wrong(f"asked for {talk.spec.framework}, it says that it is for {short(talk.hello['framework'])}")
 
 
 def again(talk: Talk) -> None:
@@ -211,6 +200,15 @@ def bye(talk: Talk) -> None:
     talk.end()
 
 
+def early(talk: Talk) -> None:
+    """Answer what is asked before hello with an error, and hello afterwards as ever."""
+    process = talk.fresh()
+    talk.refused(talk.request("run", device=talk.kind or "cpu", program={"steps": []}), process=process)
+    talk.refused(talk.request("warm", device=talk.kind or "cpu"), process=process)
+    talk.greet()
+    talk.alive()
+
+
 def closed(talk: Talk) -> None:
     """End with exit status 0, and nothing to say, when the input ends."""
     process = talk.process()
@@ -235,9 +233,9 @@ def _last_words(lines: list[bytes]) -> None:
         raise Wrong(f"it says {short(lines[0])}")
 
 
-#: In the order in which they are checked: the first is asked of a worker that has just been started, the last ones end it.
+#: In the order in which they are checked, before the programs and after them; the last ones end the process or begin with a new one.
 RULES: tuple[Callable[[Talk], None], ...] = (
-    early, hello, again, foreign, warm, no_json, no_object, ids, unknown_type, lacking, unknown_device, unknown_key, long_line,
-    too_long_line, half_line, in_order, descriptors,
+    hello, again, foreign, warm, no_json, no_object, ids, unknown_type, lacking, unknown_device, unknown_key, long_line, too_long_line,
+    half_line, in_order, descriptors,
 )  # fmt: skip
-ENDS: tuple[Callable[[Talk], None], ...] = (bye, closed, cut_off)
+ENDS: tuple[Callable[[Talk], None], ...] = (bye, early, closed, cut_off)

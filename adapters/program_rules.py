@@ -26,6 +26,7 @@ from adapters.programs import (
     offers,
     ref,
     refusing,
+    role_of,
     skipped,
     step,
     untouched,
@@ -129,14 +130,14 @@ def missing_words(talk: Talk, kind: str) -> None:
         "scope": {"id": "s2", "scope": "levitation", "body": [made("s3")], "attempt": True},
     }
     roles = talk.hello["devices"][kind]["roles"]
-    wanting |= {f"{role} device": made("s2", role=role, attempt=True) for role in (*PLACES, "alias") if role not in roles}
+    wanting |= {f"role ({role})": made("s2", role=role, attempt=True) for role in (*PLACES, "alias") if role not in roles}
     for what, wants in wanting.items():
         facts = talk.run(kind, [made("s1"), wants, added("s4", "s1", "s1")])["steps"]
         value(facts, "s1")
         if "not_offered" not in fact_of(facts, "s2"):
-            raise Wrong(f"a {what} that isn't there comes to {short(facts['s2'])}")
+            raise Wrong(f"a step with an unknown {what} comes to {short(facts['s2'])}")
         for name in ("s3", "s4"):
-            untouched(facts, name, f"after a {what} that isn't there")
+            untouched(facts, name, f"after one with an unknown {what}")
 
 
 def probes(talk: Talk, kind: str) -> None:
@@ -184,9 +185,9 @@ def left(talk: Talk, kind: str) -> None:
     """Leave a scope when the program ends in it: no default device stays for the next program."""
     offers(talk, "tensor", "add", "zeros_uncommitted")
     plain = [step("s1", "zeros_uncommitted", [2])]
-    before = value(talk.run(kind, plain)["steps"], "s1")
+    before = role_of(talk.run(kind, plain)["steps"], "s1")
     roles = talk.hello["devices"][kind]["roles"]
-    others = [role for role in PLACES if role in roles and role != before["role"]]
+    others = [role for role in PLACES if role in roles and role != before]
     if not others:
         raise NotChecked("there is one device")
     refuse = refusing(talk, kind)
@@ -194,9 +195,9 @@ def left(talk: Talk, kind: str) -> None:
     facts = talk.run(kind, [region])["steps"]
     value(facts, "s0")
     error(facts, "s3")
-    after = value(talk.run(kind, plain)["steps"], "s1")
-    if after["role"] != before["role"]:
-        raise Wrong(f"a tensor for which no device is said was on the {before['role']}, and then on the {after['role']}")
+    after = role_of(talk.run(kind, plain)["steps"], "s1")
+    if after != before:
+        raise Wrong(f"a tensor for which no device is said was on the {before}, and then on the {after}")
 
 
 def forgotten(talk: Talk, kind: str) -> None:
@@ -227,9 +228,9 @@ def given(talk: Talk, kind: str) -> None:
     hidden = next((other for other, facts in devices.items() if not facts["available"]), None)
     if hidden is None:
         raise NotChecked("every device kind that it knows is here")
-    found = value(talk.run(hidden, [made("s1")], roles={"host": devices[kind]["roles"]["host"]})["steps"], "s1")
-    if found["role"] != "host":
-        raise Wrong(f"a tensor on `device` is on the {found['role']}, though the request's roles are the host alone")
+    found = role_of(talk.run(hidden, [made("s1")], roles={"host": devices[kind]["roles"]["host"]})["steps"], "s1")
+    if found != "host":
+        raise Wrong(f"a tensor on `device` is on the {found}, though the request's roles are the host alone")
 
 
 def spelled(talk: Talk, kind: str) -> None:
@@ -272,29 +273,22 @@ def timed(talk: Talk, kind: str) -> None:
     offers(talk, "full", "add", "corner", "item")
     question = {"op": "add", "device": at("device"), "dtype": FLOAT, "chain": 2, "end": "read"}
     question |= {"at_most": 1.0, "at_least": 0.0, "weight": 0}
-    facts = talk.run(kind, [step("s1", "time", kw={**question, "rounds": 2})])["steps"]
-    found = value(facts, "s1")
-    if found["kind"] != "times":
-        raise Wrong(f"time gives a value of kind {found['kind']}")
+    found, single = (value(talk.run(kind, [step("s1", "time", kw={**question, "rounds": n})])["steps"], "s1") for n in (2, 0))
+    for times in (found, single):
+        if times["kind"] != "times":
+            raise Wrong(f"time gives a value of kind {times['kind']}")
+        expected = 3.0 + 0.5 * times["chain"]
+        if abs(times["value"] - expected) > 0.01:
+            raise Wrong(f"after {times['chain']} sums of a half, from 3 on, an element is {times['value']}, not {expected}")
     rounds = found.get("rounds")
-    if not isinstance(rounds, list) or len(rounds) != 3:
+    if not rounds or len(rounds) != 3:
         raise Wrong(f"of two rounds after the first one it tells {short(rounds)}")
     for one in rounds:
-        times = [one.get(part) for part in ("returned", "read", "synchronised")] if isinstance(one, dict) else [one]
-        seconds = [time for time in times if isinstance(time, float)]
-        if len(seconds) != 3 or seconds != sorted(seconds) or seconds[0] < 0:
+        parts = [one.get(part, -1) for part in ("returned", "read", "synchronised")]
+        if parts != sorted(parts) or parts[0] < 0:
             raise Wrong(f"a round is told as {short(one)}: returned, read and synchronised are seconds since its start, in this order")
-    _summed(found)
-    single = value(talk.run(kind, [step("s1", "time", kw={**question, "rounds": 0})])["steps"], "s1")
     if not single["calls"] or "rounds" in single:
         raise Wrong(f"of no rounds it tells {short(single)}, not single calls alone")
-    _summed(single)
-
-
-def _summed(found: dict[str, Any]) -> None:
-    expected = 3.0 + 0.5 * found["chain"]
-    if not isinstance(found["value"], float) or abs(found["value"] - expected) > 0.01:
-        raise Wrong(f"after {found['chain']} sums of a half, from 3 on, an element is {short(found['value'])}, not {expected}")
 
 
 #: In the order in which they are checked.

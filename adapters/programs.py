@@ -90,6 +90,14 @@ def value(facts: Facts, name: str) -> dict[str, Any]:
     return found
 
 
+def role_of(facts: Facts, name: str) -> Any:
+    """Return the role that a step's value is on. Raises Wrong for a value that is no tensor."""
+    found = value(facts, name)
+    if found["kind"] != "tensor":
+        raise Wrong(f"step {name} should make a tensor, and comes to {short(found)}")
+    return found["role"]
+
+
 def fact_of(facts: Facts, name: str) -> dict[str, Any]:
     """Return what is told of a step. Raises Wrong when nothing is."""
     if name not in facts:

@@ -1,0 +1,347 @@
+"""`python -m adapters check`: whole workers pass, and one with a fault is found out by the rule that it breaks."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from adapters import check, message_rules, program_rules
+from adapters.__main__ import main
+from adapters.conversation import Command, NotChecked, Talk, Wrong
+from adapters.message_rules import (
+    again,
+    bye,
+    closed,
+    cut_off,
+    descriptors,
+    early,
+    foreign,
+    half_line,
+    hello,
+    ids,
+    in_order,
+    lacking,
+    long_line,
+    no_json,
+    no_object,
+    too_long_line,
+    unknown_device,
+    unknown_key,
+    unknown_type,
+    warm,
+)  # fmt: skip
+from adapters.process import NotStarted, WorkerFailed
+from adapters.program_rules import (
+    attempts,
+    described,
+    ends,
+    forgotten,
+    given,
+    left,
+    missing_words,
+    numbers,
+    observed,
+    own,
+    probes,
+    repeated,
+    sampled,
+    scopes,
+    spelled,
+    timed,
+    unread,
+)  # fmt: skip
+
+ROOT = Path(__file__).parent.parent
+SMALL = (sys.executable, "-m", "tests.small_worker")
+BROKEN = str(ROOT / "tests" / "broken.py")
+SCHEMA = json.loads((ROOT / "adapters" / "protocol.schema.json").read_text())
+Rule = Callable[..., None]
+RULES: tuple[Rule, ...] = (*message_rules.RULES, *program_rules.RULES, *message_rules.ENDS)
+
+#: What a worker does wrong, the rule by which it is found out, and words of the sentence that says so.
+FAULTS: list[tuple[str, Rule, str]] = [
+    ("early", early, '"run", "id": 2, "device": "gpu".* is answered with {.*observation'),
+    ("other-name", hello, "asked for lists, it says that it is for tuples"),
+    ("counts-greetings", again, 'build was {"greetings": "1"} and is {"greetings": "2"}'),
+    ("any-framework", foreign, "it answers {.*hello"),
+    ("misnames-warm", warm, "it answers {.*observation"),
+    ("dies-of-rubbish", no_json, "ended with exit status 1 .*: json.decoder.JSONDecodeError"),
+    ("rubbish-is-0", no_json, "good morning is answered with the id 0, not null"),
+    ("hangs", no_json, "no answer within 1 s"),
+    ("takes-lists", no_object, r"\[\] is answered with {.*warm"),
+    ("echoes-ids", ids, r"doesn't fit protocol.schema.json: \$.id: 'seven' is not of type 'integer'"),
+    ("truth-is-id", ids, r"doesn't fit protocol.schema.json: \$.id: True is not of type 'integer'"),
+    ("forgets-ids", unknown_type, "is answered with the id null, not 2"),
+    ("tells-tracebacks", lacking, "is answered with no sentence: Traceback"),
+    ("no-program-is-one", lacking, '"type": "run", "device": "gpu", .* is answered with {.*observation'),
+    ("any-device", unknown_device, "no-such-device.* is answered with {.*observation"),
+    ("strict-keys", unknown_key, "a program is answered with {.*a key that isn't known"),
+    ("short-lines", long_line, "it is answered with {.*no JSON"),
+    ("cuts-lines", too_long_line, "request 2 is answered with the id null: .*no JSON"),
+    ("eager", half_line, "{.*no JSON: "),
+    ("answers-twice", in_order, "request 4 is answered with .*no type dance"),
+    ("reorders", in_order, "request 2 is answered with .*no-such-framework"),
+    ("keeps-descriptors", descriptors, "its descriptors 0 and 1 are still those of the suite"),
+    ("answers-bye", bye, 'it says {"type": "bye", "id": 0}'),
+    ("stays", bye, "it is still there after 1 s"),
+    ("bye-is-3", bye, "^ended with exit status 3"),
+    ("outlives-input", closed, "it is still there after 1 s"),
+    ("last-words", closed, 'it says {"type": "warm", "id": 0}'),
+    ("dies-of-half-a-line", cut_off, "ended with exit status 1: json.decoder.JSONDecodeError"),
+    ("last-words", cut_off, 'it says {"type": "warm", "id": 0}'),
+    ("lowercase", described, 'on the host has device "gpu", not "cpu"|on the host has device gpu, not cpu'),
+    ("no-role", described, "on the host has role null, not host"),
+    ("dies", unread, "ended by SIGABRT"),
+    ("reads-everything", unread, "step s1, which isn't observe, comes to {.*elements"),
+    ("invents-steps", unread, "it tells of a step s99 that the program doesn't have"),
+    ("reads-the-first", observed, r"of the elements \[0.0, .* it reads \[0.0, 1.0, .*15.0\]"),
+    ("always-at", observed, r"it says where they are \(at\), and all are there"),
+    ("says-the-first", sampled, r"of 65 elements it reads those at \[0, 1, 2, .*, not at \[0, "),
+    ("misreads", sampled, r"of the elements \[0.0, .* it reads \[0.0, 1.0, 2.0"),
+    ("writes-nan", numbers, "which is no JSON: NaN is no number"),
+    ("truths-are-numbers", numbers, r"of the elements \[true, false\] of bool it reads \[1, 0\]"),
+    ("complex-is-text", numbers, r"of the elements \[\[2.0, 5.0\], \[3.0, 7.0\]\] it reads .*2\+5j"),
+    ("attempt-ends", attempts, "nothing is told of step s4, which was to be run"),
+    ("runs-skipped", attempts, "step s4 refers to s3, which has no value, and comes to {.*no operand"),
+    ("skips-by-root", attempts, 'step s5 refers to s4, which has no value, and comes to {"skipped": "s3"}'),
+    ("wordless", attempts, "doesn't fit protocol.schema.json: .*s3.error: 'text' is a required property"),
+    ("fails-itself", attempts, "step s3 failed in the worker itself: add: "),
+    ("goes-on", ends, "step s4 is run after s3 had failed"),
+    ("invents", missing_words, 'a step with an unknown operation comes to {"value": {"kind": "none"}}'),
+    ("any-dtype", missing_words, "a step with an unknown dtype comes to {.*float7"),
+    ("ignores-scope", missing_words, "a step with an unknown scope comes to "),
+    ("peer-is-host", missing_words, r"a step with an unknown role \(peer\) comes to {.*cpu"),
+    ("goes-on-unoffered", missing_words, "step s4 is run after one with an unknown operation"),
+    ("never-probes", probes, "nothing is told of step s5, which was to be run"),
+    ("always-probes", probes, "step s6 is run as a probe of a step without an error"),
+    ("probes-skipped", probes, "step s8 is run as a probe of a step that was skipped"),
+    ("loses-probes", probes, "a program is answered with {.*s10 has no value"),
+    ("probe-ends", probes, "nothing is told of step s10"),
+    ("scope-goes-on", scopes, "step s6 is run after s4 had failed in a scope before it"),
+    ("hides-body", scopes, "nothing is told of step s3, which was to be run"),
+    ("goes-on", scopes, "step s5 is run after s4 had failed in the same scope"),
+    ("keeps-default", left, "for which no device is said was on the host, and then on the accelerator"),
+    ("remembers", forgotten, 's2", "op": "observe".* is answered with {.*observation'),
+    ("tells-the-time", repeated, "step s3 came to {.*, and then to {"),
+    ("ignores-roles", given, "a program is answered with {.*no device kind tpu here"),
+    ("mute-spelling", spelled, "was named as object, and absent/object is not in `spelled`"),
+    ("answers-barrier", own, "barrier gives a value of kind python, not none"),
+    ("forgets-the-first", timed, "of two rounds after the first one it tells "),
+    ("reads-before", timed, "a round is told as {.* in this order"),
+    ("computes-nothing", timed, "after 2 sums of a half, from 3 on, an element is 3.0, not 4.0"),
+    ("no-rounds-are-some", timed, "of no rounds it tells {.*, not single calls alone"),
+]  # fmt: skip
+
+
+@contextmanager
+def talking(fault: str = "", deadline: float = 30.0) -> Iterator[Talk]:
+    talk = Talk(Command("lists", None, (*SMALL, fault)), deadline, 30.0)
+    talk.kinds = ("gpu",)
+    try:
+        yield talk
+    finally:
+        talk.end()
+
+
+def tried(talk: Talk, rule: Any) -> None:
+    """Try one rule."""
+    talk.process()
+    rule(talk, "gpu") if rule in program_rules.RULES else rule(talk)
+
+
+@pytest.fixture(autouse=True)
+def checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.parametrize(("fault", "rule", "words"), FAULTS, ids=[f"{fault}-{rule.__name__}" for fault, rule, _ in FAULTS])
+def test_a_worker_with_a_fault_is_found_out_by_the_rule_that_it_breaks(fault: str, rule: Rule, words: str) -> None:
+    if rule is descriptors and not sys.platform.startswith("linux"):
+        pytest.skip("only Linux shows what a process has open")
+    slow = fault in ("hangs", "stays", "outlives-input")
+    with talking(fault, 1.0 if slow else 30.0) as talk, pytest.raises((Wrong, WorkerFailed), match=words):
+        tried(talk, rule)
+
+
+def test_every_rule_is_broken_by_some_fault_and_kept_without_one() -> None:
+    assert {rule for _, rule, _ in FAULTS} == set(RULES)
+    with talking() as talk:
+        for rule in RULES:
+            tried(talk, rule)
+
+
+def test_a_rule_is_a_sentence_of_its_own() -> None:
+    said = [check.sentence(rule) for rule in RULES]
+    assert len(set(said)) == len(said)
+    assert all(re.fullmatch(r"[A-Z][^.]+", sentence) for sentence in said)
+
+
+def test_programs_that_are_asked_fit_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    validator = jsonschema.Draft202012Validator({"$ref": "#/$defs/run-request", "$defs": SCHEMA["$defs"]})
+    asked: list[Any] = []
+    ask = Talk.ask  # its own
+
+    def noted(talk: Talk, request: Any, *more: Any) -> dict[str, Any]:
+        asked.append(request)
+        return ask(talk, request, *more)
+
+    monkeypatch.setattr(Talk, "ask", noted)
+    with talking() as talk:
+        talk.process()
+        for rule in program_rules.RULES:
+            rule(talk, "gpu")
+    assert len(asked) > len(program_rules.RULES)
+    for request in asked:
+        validator.validate(json.loads(json.dumps(request)))
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def ask(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "adapters", "check", *arguments], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def test_a_worker_that_is_right_is_listed_as_such() -> None:
+    done = ask("--framework", "lists", *SMALL)
+    first, *listed, last = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert first == f"lists 1.0 in {' '.join(SMALL)}: gpu"
+    assert all(line.startswith("  right        ") for line in listed)
+    assert last == f"{len(listed)} right, 0 wrong, 0 not checked"
+
+
+def test_a_worker_that_dies_in_every_program_is_replaced_each_time_and_every_rule_is_listed() -> None:
+    done = ask("--framework", "lists", *SMALL, "dies")
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) == len(RULES) + 2
+    assert "  wrong        Read no value that the program doesn't ask for: ended by SIGABRT" in done.stdout
+    assert "  right        Answer bye with nothing, and end with exit status 0\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("no-devices", "its hello doesn't fit protocol.schema.json: $: 'devices' is a required property"),
+        ("number-in-build", "its hello doesn't fit protocol.schema.json: $.build.compiler: 3 is not of type 'string'"),
+        ("later-protocol", "its hello doesn't fit protocol.schema.json: $.protocol: 1 was expected"),
+        ("chatters", "it says welcome to lists, which is no JSON"),
+        ("refuses-hello", 'hello is answered with {"type": "error", "id": 1, "error": "not today"}'),
+    ],
+)
+def test_a_hello_that_cannot_be_used_is_the_last_that_is_checked(fault: str, words: str) -> None:
+    done = ask("--framework", "lists", *SMALL, fault)
+    assert done.returncode == 1
+    assert f"wrong        Say hello with what is here, as the schema says: {words}" in done.stdout
+    assert len(done.stdout.splitlines()) == 3
+
+
+def test_a_worker_that_does_not_start_again_is_wrong(tmp_path: Path) -> None:
+    done = ask("--framework", "lists", *SMALL, "starts-once", SMALL_WORKER_MARK=str(tmp_path / "mark"))
+    assert done.returncode == 1
+    assert "End with exit status 0, and nothing to say, when the input ends: it doesn't start again: " in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("worker", [["numpy"], ["array-api-strict:*"], ["--adapter", "dummy=tests.dummy:Dummy", "dummy:accel"]])
+def test_the_suites_own_workers_are_right(worker: list[str]) -> None:
+    needs = {"numpy": "numpy", "array-api-strict:*": "array_api_strict"}.get(worker[0])
+    if needs and importlib.util.find_spec(needs) is None:
+        pytest.skip(f"{needs} isn't installed")
+    done = ask(*worker)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "  wrong " not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no worker is named; give a command, or a framework such as numpy"),
+        (["./no-such-worker"], "./no-such-worker is no command that is here, and no framework or selector; frameworks are .*numpy"),
+        (["trch:cpu"], "no framework 'trch'; there are .*torch"),
+        (["numpy:cpu@"], "is no command that is here"),
+        (["numpy:cpu@/no/such/python"], "no interpreter or command '/no/such/python' here"),
+        (["--device", "cpu", "numpy"], "--framework and --device are for a command; write numpy:DEVICE instead"),
+        (["--deadline", "0", "numpy"], "--deadline wants seconds above 0"),
+        (["--deadline", "soon", "numpy"], "invalid float value: 'soon'; see python -m adapters check --help"),
+        (["--adapter", "mine", "numpy"], "adapter 'mine' is not NAME=module:Class"),
+        (["--framework", "lists", *SMALL, "unavailable"], "small_worker unavailable has no lists: lists are not here"),
+        (["--framework", "tuples", *SMALL], "has no tuples: this worker is for lists, not for tuples"),
+        (["--framework", "lists", "--device", "tpu", *SMALL], "no device kind 'tpu' is here .*tpu: no TPU here"),
+        ([sys.executable, "-c", "exit('no library here')"], "doesn't answer hello: .*no library here"),
+        (["numpy:cpu@true"], "is no Python that can be a worker"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_checked_is_one_sentence(arguments: list[str], words: str) -> None:
+    done = ask(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(words, done.stderr)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_the_schemas_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "jsonschema" else find(name, *more))
+    assert main(["check", "numpy"]) == 2
+    assert "jsonschema isn't installed, by which replies are held against the schema: pip install -e '.[tests]'" in capsys.readouterr().err
+
+
+def test_help_says_what_a_worker_is_with_examples() -> None:
+    done = ask("--help")
+    assert done.returncode == 0
+    for words in ("python -m adapters check ./my-worker", "torch:meta", "--framework NAME", "exit status: 0 nothing is wrong"):
+        assert words in done.stdout
+
+
+def test_a_pipe_that_is_closed_ends_it_quietly() -> None:
+    command = f"{sys.executable} -m adapters check --framework lists {' '.join(SMALL)} | head -n 1"
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("lists 1.0 in ")
+    assert done.stderr == ""
+
+
+# --- what a worker of which little is known gives no occasion to check ----------------------------
+
+
+def test_a_worker_that_offers_nothing_is_not_checked_for_it() -> None:
+    with talking() as talk:
+        talk.process()
+        talk.hello = {**talk.hello, "operations": []}
+        with pytest.raises(NotChecked, match="it offers no tensor"):
+            unread(talk, "gpu")
+
+
+def test_a_worker_without_devices_is_still_checked_for_its_messages() -> None:
+    with talking() as talk:
+        talk.kinds = ()
+        no_json(talk)
+        with pytest.raises(NotChecked, match="no device is here"):
+            warm(talk)
+
+
+def test_a_worker_that_does_not_read_is_not_waited_for() -> None:
+    with talking("hangs", 1.0) as talk:
+        process = talk.process()
+        with pytest.raises(WorkerFailed, match="it has not read 8000000 bytes within 1 s"):
+            process.tell(b"x" * 4_000_000 + b"\n" + b"y" * 3_999_999, 1.0)
+
+
+def test_an_interpreter_that_answers_nothing_is_not_started() -> None:
+    talk = Talk(Command("lists", None, (sys.executable, BROKEN, "silent")), 1.0, 1.0)
+    with pytest.raises(NotStarted, match="doesn't answer hello: no answer within 1 s"):
+        list(check.check(talk))
+    talk.end()
