@@ -210,7 +210,16 @@ def _chosen(selector: Selector, wanted: Wanted, hello: dict[str, Any] | None, wh
             "adapter": wanted.spec.adapter, "operations": hello["operations"],
             "dtypes": hello["dtypes"], "environments": sorted(environments),
             "environment_of": environments, "spec": wanted.spec, "explicit": selector.explicit,
+            **_phrases(hello, environments),
         }  # fmt: skip
+
+
+def _phrases(hello: dict[str, Any], environments: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """Return what a worker in another language says of its code, and what a user sets for an environment."""
+    if not hello.get("phrases"):
+        return {}
+    variables = {f"environment/{name}": "\n".join(f"{k}={v}" for k, v in wanted.items()) for name, wanted in environments.items()}
+    return {"phrases": {**hello["phrases"], **variables}}
 
 
 def misfit(hello: dict[str, Any]) -> str:
@@ -220,6 +229,9 @@ def misfit(hello: dict[str, Any]) -> str:
     for key, kind in kinds.items():
         if not isinstance(hello.get(key), kind):
             return f"{key} is {hello.get(key)!r:.80}"
+    phrases = hello.get("phrases", {})
+    if not isinstance(phrases, dict) or not all(isinstance(text, str) for text in phrases.values()):
+        return f"phrases is {phrases!r:.80}"
     for name, facts in hello["devices"].items():
         roles = facts.get("roles") if isinstance(facts, dict) else None
         fits = isinstance(facts, dict) and isinstance(facts.get("environments", {}), dict)

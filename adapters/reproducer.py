@@ -23,7 +23,7 @@ from adapters.wording import code, definition, indented, pasteable
 #: Operands of a timed loop when nobody says which size was used.
 _SIZE = 1024
 #: Operations whose result is no tensor of the framework: it is printed as it is.
-_PLAIN = frozenset((
+PLAIN = frozenset((
     "array_equal", "item", "to_list", "to_numpy", "device_of", "parse_device", "clone_device", "ordinal", "accelerator_count", "name",
     "best_device",
 ))  # fmt: skip
@@ -50,6 +50,16 @@ class Reproducer:
         self.phrases = phrases
         self._names: Mapping[str, str] = {}
         self._sizes: Mapping[str, int] = {}
+
+    @property
+    def target(self) -> Mapping[str, Any]:
+        """Return the target as a record's header describes it."""
+        return self.phrases.target
+
+    @property
+    def neutral(self) -> bool:
+        """Say whether devices are called by their roles."""
+        return self.phrases.neutral
 
     @classmethod
     def of(cls, target: Mapping[str, Any]) -> Reproducer:
@@ -184,7 +194,7 @@ class Reproducer:
     def _result(self, op: str, name: str) -> str:
         """Print a result without waiting for it, as the suite looks at it: where it is and of which dtype."""
         try:
-            before, found = ([], name) if op in _PLAIN else self.phrases.phrase("metadata", [name], {}, prefix="result")
+            before, found = ([], name) if op in PLAIN else self.phrases.phrase("metadata", [name], {}, prefix="result")
         except (UnclearError, RefusedError):
             before, found = [], name
         tree = parse(found)

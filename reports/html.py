@@ -15,6 +15,7 @@ from typing import Any
 
 from adapters.reproducer import Reproducer
 from adapters.source import UnclearError
+from adapters.templates import Templates, book_of
 from cases.answers import CLASSES
 from cases.case import AREAS, Case
 from cases.contract import Entry, contract_for
@@ -244,9 +245,9 @@ class _Data:
         return {"c": [self.text(line) for line in lines], "x": errors, "w": warnings, "old": 1 if changed else None}
 
 
-def _book(column: Column) -> Reproducer | None:
+def _book(column: Column) -> Reproducer | Templates | None:
     try:
-        return Reproducer.of(column.target.to_json())
+        return book_of(column.target.to_json())
     except UnclearError:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -153,32 +154,35 @@ def _fitting(framework: str, one: Any, record: Any) -> Any:
 
 def _script(framework: str, adapter: str | None, one: Any, target: Any, record: Any) -> Iterator[str]:
     """Yield the question as a script, its answer where it is known, and what keeps it from being complete."""
+    from adapters.compiled import CRATES
     from adapters.phrases import Phrases
     from adapters.reproducer import Reproducer
     from adapters.source import UnclearError
+    from adapters.templates import Templates, book_of
     from cases.judge import applicable
 
     try:
-        if target is None:
-            phrases = Phrases.example(framework, adapter, one.program.roles - {"device"})
+        if target is not None:
+            book = book_of(target.to_json() | {"adapter": adapter})
+        elif framework in CRATES and adapter is None:
+            book = Templates.example(framework)
         else:
-            phrases = Phrases(target.to_json() | {"adapter": adapter})
+            book = Reproducer(Phrases.example(framework, adapter, one.program.roles - {"device"}))
     except UnclearError as reason:
         yield f"{_NO_CODE}{reason}"
         return
-    name = phrases.target.get("target", framework)
-    missing = sorted(one.program.roles - {"device", *phrases.facts["roles"]})
+    name = book.target.get("target", framework)
+    missing = sorted(one.program.roles - {"device", *book.target["roles"]})
     why = applicable(one, target.to_json()) if target else ("not-applicable", f"{name} has no {missing[0]}") if missing else None
     if why:
         yield f"{_NOT_ASKED}{why[1]}"
         return
     cell = record.cells.get((name, one.id)) if record and target else None
-    book = Reproducer(phrases)
     lines = book.lines(
         one.program.wire(), marks=one.program.marks, environment=one.environment, observation=cell.observation if cell else None
     )
     title = f"{one.id} on {name}" + (f" ({framework} {target.version})" if target else "") + (f": {cell.outcome}" if cell else "")
-    if phrases.neutral:
+    if book.neutral:
         title += "\nhost, accelerator, peer and alias are devices of yours: --target TARGET writes them out"
     yield from book.script(one.program.wire(), title=f"{title}\n{one.question}", environment=one.environment, lines=lines).splitlines()
 
@@ -189,9 +193,10 @@ def _whole(one: Any, target: Any, record: Any) -> list[str]:
 
     lines = list(_script(target.framework, target.more.get("adapter"), one, target, record))
     for line in lines:
+        said = re.sub("^// ", "# ", line)  # another language's comment
         for sign in (_INCOMPLETE, _NO_CODE, _NOT_ASKED):
-            if line.startswith(sign):
-                raise ProblemError(f"no script of {one.id} for {target.name}: {line.removeprefix(sign)}")
+            if said.startswith(sign):
+                raise ProblemError(f"no script of {one.id} for {target.name}: {said.removeprefix(sign)}")
     return lines
 
 

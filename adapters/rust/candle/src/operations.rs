@@ -103,7 +103,45 @@ pub fn table() -> Vec<Operation<Candle>> {
 
 /// The phrases of what the interpreter does itself, and of arguments.
 pub fn phrases() -> Vec<(&'static str, &'static str)> {
-    vec![("let", "let {0} = {1};"), ("observe", "println!(\"{}\", {0});")]
+    vec![
+        ("let", "let {0} = {1};"),
+        ("observe", "println!(\"{1}{}\", {0});"),
+        ("metadata", "println!(\"{1}{:?} {:?} {:?}\", {0}.device().location(), {0}.dtype(), {0}.shape());"),
+        ("show", "println!(\"{1}{:?}\", {0});"),
+        ("drop", "drop({0});"),
+        ("same", "println!(\"{2}{}\", {0}.id() == {1}.id());"),
+        ("compare", "println!(\"{2}{}\", {0}.same_device(&{1}));"),
+        ("barrier", "{0}.synchronize()?;"),
+        ("comment", "// {0}"),
+        ("list", "({0})"),
+        ("list/1", "{0}"),
+        ("repeat", "[{0}; {1}]"),
+        ("script", "use candle_core::{DType, Device, IndexOp, Tensor};\n\nfn main() -> candle_core::Result<()> {\n    {0}\n    Ok(())\n}"),
+        ("uint8", "DType::U8"),
+        ("uint32", "DType::U32"),
+        ("int16", "DType::I16"),
+        ("int32", "DType::I32"),
+        ("int64", "DType::I64"),
+        ("float16", "DType::F16"),
+        ("bfloat16", "DType::BF16"),
+        ("float32", "DType::F32"),
+        ("float64", "DType::F64"),
+        ("float8_e4m3fn", "DType::F8E4M3"),
+        ("float6_e2m3fn", "DType::F6E2M3"),
+        ("float6_e3m2fn", "DType::F6E3M2"),
+        ("float4_e2m1fn", "DType::F4"),
+        ("float8_e8m0fnu", "DType::F8E8M0"),
+        ("number/uint8", "{0}u8"),
+        ("number/uint32", "{0}u32"),
+        ("number/int16", "{0}i16"),
+        ("number/int32", "{0}i32"),
+        ("number/int64", "{0}i64"),
+        ("number/float16", "half::f16::from_f32({0})"),
+        ("number/bfloat16", "half::bf16::from_f32({0})"),
+        ("number/float32", "{0}f32"),
+        ("number/float64", "{0}f64"),
+        ("number/float8_e4m3fn", "float8::F8E4M3::from_f32({0})"),
+    ]
 }
 
 fn from_slice(buffer: &HostBuffer, device: &Device) -> Result<Tensor, Refused> {

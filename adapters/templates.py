@@ -1,0 +1,244 @@
+"""A program in the code of another language than Python, by the phrases that its worker says hello with (controller side).
+
+A phrase is the native expression of an operation with places for its arguments, see PROTOCOL.md. Devices are
+called by their roles, and named once: each naming may make another handle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from adapters import compiled
+from adapters.lane import HELLO
+from adapters.process import NotStarted, Process
+from adapters.reproducer import PLAIN, Line, Reproducer
+from adapters.source import UnclearError
+from adapters.targets import Spec
+
+_PLACE = re.compile(r"\{(?:(name|rank|kind) )?(\d+)(?: as (\d+))?\}")
+_ROLES = ("host", "accelerator", "peer", "alias")
+
+
+def book_of(target: Mapping[str, Any]) -> Reproducer | Templates:
+    """Return what writes for a target as a record's header describes it. Raises UnclearError where there is nothing."""
+    if target.get("phrases"):
+        return Templates(target)
+    if target["framework"] in compiled.CRATES and not target.get("adapter"):
+        raise UnclearError("this record keeps none of its phrases")
+    return Reproducer.of(target)
+
+
+class Templates:
+    """Writes programs for one target whose worker gave phrases."""
+
+    def __init__(self, target: Mapping[str, Any]) -> None:
+        """Take a target as a record's header describes it."""
+        self.target = target
+        #: Whether devices are called by their roles.
+        self.neutral = bool(target.get("neutral"))
+        self._phrases: Mapping[str, str] = target["phrases"]
+        self._roles: Mapping[str, Mapping[str, str]] = target.get("roles") or {}
+        self._spelled: Mapping[str, str] = target.get("spelled") or {}
+        self._names: Mapping[str, str] = {}
+        self._sizes: Mapping[str, int] = {}
+
+    @classmethod
+    def example(cls, framework: str) -> Templates:
+        """Return what writes for a framework whose worker is a program of its own, by asking it. Raises UnclearError."""
+        why = compiled.missing(framework)
+        if why:
+            raise UnclearError(why)
+        process = Process(Spec(framework, None, (str(compiled.program(framework)),)))
+        try:
+            hello = process.hello(HELLO)
+        except NotStarted as error:
+            raise UnclearError(str(error)) from error
+        finally:
+            process.end()
+        roles = {role: {"expression": role} for role in _ROLES}
+        return cls({"target": framework, "phrases": hello.get("phrases", {}), "roles": roles, "neutral": True})
+
+    def lines(
+        self, program: Mapping[str, Any], *, marks: Mapping[str, str] | None = None, environment: str | None = None,
+        observation: Mapping[str, Any] | None = None,
+    ) -> list[Line]:  # fmt: skip
+        """Return a program's question in native code, without the probes that follow a refusal.
+
+        `marks` are the case's names for steps. An `observation` tells the sizes that timed steps used, and
+        how devices were written that aren't there, which an environment that hides some may change.
+        """
+        seen = observation or {}
+        self._names = {step: name for name, step in (marks or {}).items()}
+        self._sizes = {step: fact["value"]["size"] for step, fact in seen.get("steps", {}).items() if "size" in fact.get("value", {})}
+        self._spelled = seen.get("spelled") or ({} if environment else self.target.get("spelled") or {})
+        return [line for step in _asked(program["steps"]) for line in self._lines(step)]
+
+    def script(
+        self, program: Mapping[str, Any], *, title: str = "", environment: str | None = None, lines: Sequence[Line] | None = None
+    ) -> str:
+        """Return a complete program: its devices, the question step by step, and a wait at the end."""
+        lines = self.lines(program, environment=environment) if lines is None else lines
+        used = [role for role in _ROLES if any(role == self._role(arg) for step in _asked(program["steps"]) for arg in _devices(step))]
+        here = [] if self.neutral else [role for role in used if role in self._roles]
+        devices = [self._filled("let", [role, self._roles[role]["expression"]]) for role in here]
+        waits = [self._filled("barrier", [role]) for role in used if role != "host" and "barrier" in self._phrases]
+        body = "\n".join([*devices, *(line.code for line in lines), *waits])
+        variables = [f"{name}={value}" for name, value in (self.target.get("environment") or {}).items()]
+        head = [*title.splitlines(), *variables, *self._phrases.get(f"environment/{environment}", "").splitlines()]
+        head += [f"incomplete: {line.code.removeprefix(self._comment(''))}" for line in lines if not line.runs][:1]
+        frame = self._phrases.get("script", "{0}")
+        indent = re.search(r"^([ \t]*)\{0\}", frame, re.M)
+        body = body.replace("\n", "\n" + (indent[1] if indent else ""))
+        return "\n".join([*(self._comment(text) for text in head), frame.replace("{0}", body), ""])
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def _lines(self, step: Mapping[str, Any]) -> Iterator[Line]:
+        what = step.get("op") or f"scope {step['scope']}"
+        try:
+            if what == "time":
+                yield Line(step["id"], self._comment(self._timed(step["kw"], self._sizes.get(step["id"]))), False)
+                return
+            yield Line(step["id"], self._step(step))
+            if self._names.get(step["id"]) == "result" and what not in ("observe", "same", "compare"):
+                shown = "show" if what in PLAIN else "metadata"
+                if shown in self._phrases:
+                    yield Line("", self._put(shown, [{"ref": step["id"]}], step["id"]))
+        except UnclearError as reason:
+            yield Line(step["id"], self._comment(f"{what}: {reason}"), False)
+
+    def _step(self, step: Mapping[str, Any]) -> str:
+        op, args = step.get("op", ""), step.get("args", [])
+        if op == "name":
+            role = self._role(args[0])
+            expression = self._roles[role]["expression"] if role in self._roles else self._argument(args[0])
+            return self._filled("let", [step["id"], expression])
+        if op in ("observe", "drop", "same", "compare"):
+            return self._put(op, args, step["id"])
+        if op == "barrier":
+            there = [role for role in ("accelerator", "peer") if role in self._roles]
+            return "\n".join(self._filled("barrier", [role]) for role in there) or self._comment("nothing to wait for")
+        return self._filled("let", [step["id"], self._expression(op, args)])
+
+    def _timed(self, asked: Mapping[str, Any], size: int | None) -> str:
+        call = self._filled("let", ["value", self._expression(asked["op"], [{"ref": "left"}, {"ref": "value"}])])
+        edge = f" with an edge of {size}" if size else ""
+        return f"a clock around {asked['chain']} calls of {call} on square matrices{edge}, then around a wait for them"
+
+    def _expression(self, op: str, args: list[Any]) -> str:
+        plain = next((n for n, arg in enumerate(args) if f"{op}/{n}" in self._phrases and isinstance(arg, int | float)), None)
+        return self._put(op if plain is None else f"{op}/{plain}", args)
+
+    def _put(self, name: str, args: Sequence[Any], step: str = "") -> str:
+        """Return a phrase with arguments in its places, and with the name of the step's mark in the last one."""
+        if name not in self._phrases:
+            raise UnclearError("there is no phrase for it")
+        label = f"{self._names[step]}: " if step in self._names else ""
+
+        def put(place: re.Match[str]) -> str:
+            what, at, dtype = place[1], int(place[2]), place[3]
+            if step and at == len(args):
+                return label
+            if at >= len(args) or (dtype is not None and int(dtype) >= len(args)):
+                raise UnclearError(f"it has no argument {at}")
+            if what == "name":
+                return str(args[at]["ref"])
+            if what == "rank":
+                return str(_rank(args[at]))
+            if what == "kind":
+                return self._filled(f"kind/{_dtype(args[at])}", [])
+            return self._argument(args[at], None if dtype is None else args[int(dtype)].get("dtype"))
+
+        return _PLACE.sub(put, self._phrases[name])
+
+    def _filled(self, name: str, values: Sequence[str]) -> str:
+        if name not in self._phrases:
+            raise UnclearError("there is no phrase for it")
+        return _PLACE.sub(lambda place: values[int(place[2])], self._phrases[name])
+
+    def _comment(self, text: str) -> str:
+        return self._phrases.get("comment", "# {0}").replace("{0}", text)
+
+    # --- arguments ------------------------------------------------------------------------------
+
+    def _role(self, arg: Any) -> str:
+        name = str(arg["device"]) if isinstance(arg, Mapping) and "device" in arg else ""
+        return ("accelerator" if "accelerator" in self._roles else "host") if name == "device" else name
+
+    def _argument(self, arg: Any, dtype: str | None = None) -> str:
+        if isinstance(arg, list):
+            items = ", ".join(self._argument(item) for item in arg)
+            return self._phrases.get("list/1" if len(arg) == 1 else "list", "[{0}]").replace("{0}", items)
+        if not isinstance(arg, Mapping):
+            return self._number(arg, dtype)
+        if "ref" in arg:
+            return self._phrases.get("value", "{0}").replace("{0}", str(arg["ref"]))
+        if "device" in arg:
+            role, spelled = self._role(arg), arg.get("spelled", "object")
+            if role in self._roles and spelled == "object":
+                return role
+            if f"{role}/{spelled}" in self._spelled:
+                return self._spelled[f"{role}/{spelled}"]
+            raise UnclearError(f"{role} as {spelled} can't be written here")
+        if "dtype" in arg:
+            if arg["dtype"] not in self._phrases:
+                raise UnclearError(f"there is no dtype {arg['dtype']}")
+            return self._phrases[arg["dtype"]]
+        if arg.get("imag") is not None:
+            raise UnclearError("complex numbers")
+        return self._data(arg["data"], dtype)
+
+    def _data(self, values: Any, dtype: str | None) -> str:
+        if not isinstance(values, list):
+            return self._number(values, dtype)
+        items = [self._data(value, dtype) for value in values]
+        if len(items) > 8 and len(set(items)) == 1 and "repeat" in self._phrases:
+            return self._filled("repeat", [items[0], str(len(items))])
+        return f"[{', '.join(items)}]"
+
+    def _number(self, value: Any, dtype: str | None) -> str:
+        if isinstance(value, bool) and dtype is None:
+            return str(value).lower()
+        if isinstance(value, str):
+            raise UnclearError(f"{value} is no number that is written everywhere")
+        whole = dtype is not None and dtype.startswith(("int", "uint"))
+        text = repr(value if dtype is None else int(value) if whole else float(value))
+        return self._phrases.get(f"number/{dtype}", "{0}").replace("{0}", text)
+
+
+def _rank(arg: Any) -> int:
+    """Return the rank of a tensor that is made of nested lists, or of a shape."""
+    if not isinstance(arg, Mapping):
+        return len(arg)
+    rank, values = 0, arg["data"]
+    while isinstance(values, list):
+        rank, values = rank + 1, values[0] if values else None
+    return rank
+
+
+def _dtype(arg: Any) -> str:
+    """Return a dtype, or the widest one of plain numbers like these."""
+    if "dtype" in arg:
+        return str(arg["dtype"])
+    values = arg["data"]
+    while isinstance(values, list) and values:
+        values = values[0]
+    return "bool" if isinstance(values, bool) else "int64" if isinstance(values, int) else "float64"
+
+
+def _asked(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the steps of the question, those inside scopes after their scope."""
+    for step in steps:
+        if "when" not in step:
+            yield step
+            yield from _asked(step.get("body", []))
+
+
+def _devices(step: Mapping[str, Any]) -> Iterator[Any]:
+    if step.get("op") == "name":
+        return
+    for arg in [*step.get("args", []), *step.get("kw", {}).values()]:
+        if isinstance(arg, Mapping) and "device" in arg:
+            yield arg
