@@ -1,7 +1,7 @@
-"""The suite against plain scripts: the same question in a framework's own API, on the same machine.
+"""The suite against plain programs: the same question in a framework's own API, on the same machine.
 
-The scripts in `tests/independent/` know nothing of the suite. They are run first, then the suite is
-asked for the very same cells, and answers and facts are compared one by one.
+The programs in `tests/independent/`, scripts and crates, know nothing of the suite. They are run first,
+then the suite is asked for the very same cells, and answers and facts are compared one by one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,18 +27,26 @@ ROOT = Path(__file__).parent.parent
 SCRIPTS = Path(__file__).parent / "independent"
 #: Script -> the package that it needs.
 FRAMEWORKS = {"torch": "torch", "jax": "jax", "numpy": "numpy", "strict": "array_api_strict"}
+#: Crates, whose programs are built by `tox run -e rust` or by hand.
+CRATES = sorted(manifest.parent.name for manifest in SCRIPTS.glob("*/Cargo.toml"))
 #: So many cells are compared where every framework is installed.
 LEAST = 30
 #: A fact of a script -> the facet of a cell that says the same.
-FACETS = {"error": "error.type", "dtype": "result.dtype", "value": "value"}
+FACETS = {"error": "error.type", "dtype": "result.dtype", "value": "value", "healthy": "device works"}
 
 Key = tuple[str, str]
 
 
+def built(crate: str) -> Path:
+    """Return where a crate's program is put by cargo."""
+    target = os.environ.get("CARGO_TARGET_DIR")
+    return (Path(target).absolute() if target else SCRIPTS / crate / "target") / "release" / f"{crate}-questions"
+
+
 def start(framework: str) -> subprocess.Popen[str]:
-    """Start a script, in a process that can't find the suite."""
+    """Start a program, in a process that can't find the suite."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
-    command = [sys.executable, str(SCRIPTS / f"{framework}_questions.py")]
+    command = [str(built(framework))] if framework in CRATES else [sys.executable, str(SCRIPTS / f"{framework}_questions.py")]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -80,7 +89,7 @@ def disagreements(facts: dict[str, Any], cell: Cell) -> list[str]:
 @pytest.mark.slow
 def test_plain_scripts_and_the_suite_give_the_same_answers(tmp_path: Path, subtests: pytest.Subtests) -> None:
     # One test for all of them, so that each framework is imported twice and no more often.
-    here = [framework for framework, package in FRAMEWORKS.items() if find_spec(package)]
+    here = [*(framework for framework, package in FRAMEWORKS.items() if find_spec(package)), *(c for c in CRATES if built(c).is_file())]
     with ExitStack() as ending:
         scripts = {framework: ending.enter_context(start(framework)) for framework in here}
         for script in scripts.values():
@@ -89,13 +98,13 @@ def test_plain_scripts_and_the_suite_give_the_same_answers(tmp_path: Path, subte
     keys = [key for answers in plain.values() for key in answers]
     cells = asked(keys, tmp_path / "record.jsonl") if keys else {}
     assert set(cells) == set(keys)
-    for framework, package in FRAMEWORKS.items():
+    for framework in (*FRAMEWORKS, *CRATES):
         with subtests.test(framework):
             if framework not in here:
-                pytest.skip(f"{package} is not installed")
+                pytest.skip(f"{framework} is not installed, or its program not built")
             differ = [line for key, facts in plain[framework].items() for line in disagreements(facts, cells[key])]
             assert not differ, "\n".join(["a script and the suite disagree", *differ])
-    if len(here) == len(FRAMEWORKS):
+    if set(FRAMEWORKS) <= set(here):
         assert len(keys) >= LEAST
         assert {case.partition("/")[0] for _, case in keys} == set(AREAS)
 
@@ -118,3 +127,9 @@ def test_a_script_imports_nothing_but_the_framework_and_the_standard_library(fra
     # JAX can't be installed without NumPy.
     allowed = {FRAMEWORKS[framework], "numpy"} if framework == "jax" else {FRAMEWORKS[framework]}
     assert {name.partition(".")[0] for name in names} <= allowed | sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_a_crate_depends_on_nothing_of_the_suite(crate: str) -> None:
+    manifest = tomllib.loads((SCRIPTS / crate / "Cargo.toml").read_text("utf-8"))
+    assert not [name for name, wanted in manifest["dependencies"].items() if "path" in (wanted if isinstance(wanted, dict) else {})]
