@@ -13,6 +13,8 @@ use worker::{Comparison, ErrorFact, Facts, Fault, Framework, Identity, Kind, Num
 
 use crate::errors::Refused;
 
+/// Kinds of accelerators, and whether this program was built with them.
+const BUILT: [(&str, bool); 2] = [("cuda", cfg!(feature = "cuda")), ("metal", cfg!(feature = "metal"))];
 /// CUDA errors after which nothing more can be asked of a device in the same process.
 const LOST: [&str; 10] = [
     "ASSERT",
@@ -45,8 +47,7 @@ impl Framework for Candle {
         &["CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "RAYON_NUM_THREADS", "CANDLE_NUM_THREADS", "CANDLE_GRAD_DO_NOT_DETACH"];
 
     fn identity() -> Identity {
-        let features = [("cuda", cfg!(feature = "cuda")), ("metal", cfg!(feature = "metal"))];
-        let chosen: Vec<&str> = features.into_iter().filter_map(|(name, on)| on.then_some(name)).collect();
+        let chosen: Vec<&str> = BUILT.into_iter().filter_map(|(name, on)| on.then_some(name)).collect();
         let features = if chosen.is_empty() { "none".into() } else { chosen.join(", ") };
         Identity { version: locked(include_str!("../Cargo.lock"), "candle-core"), build: BTreeMap::from([("features".into(), features)]) }
     }
@@ -172,8 +173,7 @@ fn accelerators(kind: &str) -> Kind {
     // An ordinal that Metal doesn't have is a panic.
     let find =
         |ordinal| catch(|| new(kind, ordinal)).result.map_err(|panic| panic.sentence()).and_then(|made| made.map_err(|e| errors::text(&e)));
-    let built = if kind == "metal" { cfg!(feature = "metal") } else { cfg!(feature = "cuda") };
-    if !built {
+    if !BUILT.contains(&(kind, true)) {
         return Err(format!("this worker was built without {kind}: cargo build --release --features {kind}, see adapters/rust/README.md"));
     }
     let first = find(0).map_err(|why| format!("no {kind} device: {}", why.lines().next().unwrap_or_default()))?;
@@ -187,4 +187,114 @@ fn accelerators(kind: &str) -> Kind {
 
 fn main() -> ExitCode {
     worker::serve::<Candle>()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+    use worker::Worker;
+
+    use super::*;
+
+    fn greeted() -> (Worker<Candle>, Json) {
+        let mut worker = Worker::new();
+        let hello = worker.answer(&json!({"type": "hello", "id": 1, "framework": "candle", "adapter": null}));
+        (worker, hello)
+    }
+
+    /// Run steps on the host, and return what they came to.
+    fn run(steps: Json) -> Json {
+        let reply = greeted().0.answer(&json!({"type": "run", "id": 2, "device": "cpu", "program": {"steps": steps}}));
+        assert_eq!(reply["type"], "observation", "{reply}");
+        reply["observation"]["steps"].clone()
+    }
+
+    fn tensor(id: &str, values: Json, dtype: &str) -> Json {
+        json!({"id": id, "op": "tensor", "args": [{"data": values}, {"dtype": dtype}, {"device": "device"}], "attempt": true})
+    }
+
+    fn ask(id: &str, op: &str, args: Json) -> Json {
+        json!({"id": id, "op": op, "args": args, "attempt": true})
+    }
+
+    #[test]
+    fn hello_names_the_locked_version_and_why_accelerators_are_missing() {
+        let (_, hello) = greeted();
+        assert_eq!(hello["version"], "0.11.0");
+        assert_eq!(hello["devices"]["cpu"]["roles"]["host"]["expression"], "Device::Cpu");
+        for kind in ["cuda", "metal"] {
+            let there = &hello["devices"][kind];
+            assert!(there["available"] == true || !there["why"].as_str().expect("a reason").is_empty());
+        }
+    }
+
+    #[test]
+    fn every_offered_operation_has_a_phrase_and_every_dtype_is_written() {
+        let (_, hello) = greeted();
+        for name in [&hello["operations"], &hello["dtypes"]].into_iter().flat_map(|list| list.as_array().expect("a list")) {
+            assert!(hello["phrases"][name.as_str().expect("a name")].is_string(), "{name}");
+        }
+        assert_eq!(hello["phrases"]["add/1"], "(&{0} + {1})?");
+        assert_eq!(hello["phrases"]["tail"], "{0}.i({1}..)?");
+    }
+
+    #[test]
+    fn every_dtype_that_holds_something_is_made_and_read_back() {
+        for (name, _) in
+            dtypes::NAMES.iter().filter(|(name, _)| !name.starts_with("float6") && !name.contains("float4") && !name.contains("e8m0"))
+        {
+            let steps = run(json!([tensor("s1", json!([2, 3]), name), ask("s2", "observe", json!([{"ref": "s1"}]))]));
+            assert_eq!(steps["s1"]["value"]["dtype"], *name);
+            let read: Vec<f64> = steps["s2"]["value"]["elements"].as_array().expect("elements").iter().filter_map(Json::as_f64).collect();
+            assert_eq!(read, [2.0, 3.0], "{name}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_typed_and_says_which_dtypes_and_operation() {
+        let steps = run(json!([
+            tensor("s1", json!([2.5]), "float64"),
+            tensor("s2", json!([2.5]), "float32"),
+            ask("s3", "mul", json!([{"ref": "s1"}, {"ref": "s2"}]))
+        ]));
+        let error = json!({"type": "DTypeMismatchBinaryOp", "module": "candle_core", "bases": ["Error"], "text": "dtype mismatch in mul, lhs: F64, rhs: F32"});
+        assert_eq!(steps["s3"], json!({"error": error}));
+    }
+
+    #[test]
+    fn a_move_to_where_it_is_is_the_same_tensor_a_view_shares_storage_and_a_copy_does_not() {
+        let same = |id: &str, other: &str| ask(id, "same", json!([{"ref": "s1"}, {"ref": other}]));
+        let steps = run(json!([
+            tensor("s1", json!([2.5, 3.5]), "float32"),
+            ask("s2", "to", json!([{"ref": "s1"}, {"device": "host"}])),
+            ask("s3", "tail", json!([{"ref": "s1"}, 1])),
+            ask("s4", "to_copy", json!([{"ref": "s1"}, {"device": "host"}])),
+            same("s5", "s2"),
+            same("s6", "s3"),
+            same("s7", "s4")
+        ]));
+        let found = ["s5", "s6", "s7"].map(|id| (steps[id]["value"]["object"].clone(), steps[id]["value"]["storage"].clone()));
+        assert_eq!(found, [(json!(true), json!(true)), (json!(false), json!(true)), (json!(false), json!(false))]);
+    }
+
+    #[test]
+    fn devices_are_written_as_values_alone() {
+        let name = |place: Json| run(json!([ask("s1", "name", json!([place]))]))["s1"].clone();
+        assert_eq!(name(json!({"device": "host"}))["value"]["text"], "Cpu");
+        assert!(name(json!({"device": "host", "spelled": "string"}))["not_offered"].is_string());
+        assert!(name(json!({"device": "misspelt"}))["not_offered"].is_string());
+        if !cfg!(feature = "cuda") {
+            assert_eq!(name(json!({"device": "absent"}))["error"]["type"], "NotCompiledWithCudaSupport");
+        }
+    }
+
+    #[test]
+    fn numbers_that_rust_does_not_convert_are_not_offered() {
+        let beside = |number: Json| {
+            run(json!([tensor("s1", json!([2.5]), "float32"), ask("s2", "add", json!([number, {"ref": "s1"}]))]))["s2"].clone()
+        };
+        assert_eq!(beside(json!(0.5))["value"]["dtype"], "float32");
+        assert_eq!(beside(json!(3))["not_offered"], "candle offers no add of a whole number and a tensor");
+        assert!(beside(json!(true))["not_offered"].is_string());
+    }
 }

@@ -1,0 +1,230 @@
+"""Workers that are programs of their own: found or missed, started as they are, and their code as they write it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from adapters import compiled
+from adapters.pool import misfit
+from adapters.process import NotStarted, Process
+from adapters.source import UnclearError
+from adapters.targets import Selector, Spec, adapters, parse, plan
+from adapters.templates import Templates, book_of
+from cases import catalogue
+
+SCHEMA = json.loads((Path(__file__).parent.parent / "adapters" / "protocol.schema.json").read_text("utf-8"))
+#: A worker that is asked at once, and answers what it was told to.
+PROGRAM = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["type"] == "bye":
+        break
+    print(json.dumps({**json.loads(sys.argv[1]), "id": request["id"]}), flush=True)
+"""
+HOST = {"name": "Cpu", "expression": "Device::Cpu", "evidence": "measured"}
+HELLO = {
+    "type": "hello", "protocol": 1, "framework": "candle", "version": "1.0", "build": {}, "machine": {}, "environment": {},
+    "environments": {}, "operations": [], "dtypes": [], "devices": {"cpu": {"available": True, "roles": {"host": HOST}}},
+}  # fmt: skip
+PHRASES = {
+    "let": "let {0} = {1};", "observe": "println!(\"{}\", {0});", "drop": "drop({0});", "comment": "// {0}",
+    "list": "({0})", "list/1": "{0}", "repeat": "[{0}; {1}]", "barrier": "{0}.synchronize()?;",
+    "script": "fn main() {\n    {0}\n}", "float32": "F32", "number/float32": "{0}f32",
+    "tensor": "Tensor::new(&{0 as 1}, &{2})?", "full": "Tensor::full({1 as 2}, {0}, &{3})?",
+    "add": "(&{0} + &{1})?", "add/1": "(&{0} + {1})?", "matmul": "{0}.matmul(&{1})?", "to": "{0}.to_device(&{1})?",
+}  # fmt: skip
+GPU = {
+    "framework": "candle", "device": "gpu", "phrases": PHRASES, "spelled": {"absent/object": "Device::new_tpu(0)?"},
+    "roles": {"host": {"expression": "Device::Cpu"}, "accelerator": {"expression": "Device::new_gpu(0)?"}},
+}  # fmt: skip
+F32 = {"dtype": "float32"}
+
+
+@contextmanager
+def program(tmp_path: Path, reply: dict[str, Any]) -> Iterator[Process]:
+    path = tmp_path / "worker.py"
+    path.write_text(PROGRAM)
+    process = Process(Spec("candle", None, (sys.executable, str(path), json.dumps(reply))))
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+# --- where it is ---------------------------------------------------------------------------------
+
+
+def test_a_program_is_where_cargo_puts_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CARGO_TARGET_DIR", raising=False)
+    assert compiled.program("candle").parts[-6:] == ("adapters", "rust", "candle", "target", "release", "candle-worker")
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
+    assert compiled.program("candle") == tmp_path / "release" / "candle-worker"
+
+
+@pytest.mark.parametrize(("cargo", "says"), [("/usr/bin/cargo", "not built: cargo build"), (None, "cargo is not here: install Rust, then")])
+def test_a_program_that_is_not_built_is_one_line_with_the_command_that_builds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cargo: str | None, says: str
+) -> None:
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda _: cargo)
+    wanted, absent = plan([Selector("candle", "*")], adapters())
+    assert not wanted
+    assert [(one.name, one.explicit) for one in absent] == [("candle:*", False)]
+    assert says in absent[0].why
+    assert absent[0].why.endswith("cargo build --release --manifest-path adapters/rust/candle/Cargo.toml")
+
+
+def test_a_program_that_is_built_is_a_target_like_any_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
+    built = compiled.program("candle")
+    built.parent.mkdir()
+    built.touch()
+    wanted, absent = plan([parse("candle:cpu")], adapters())
+    assert not absent
+    assert wanted[0].spec.argv == (str(built),)
+    assert wanted[0].spec.compiled
+    outside, _ = plan([parse("candle:cpu")], adapters(["candle=mine.adapter:Candle"]))
+    assert not outside[0].spec.compiled, "an adapter from outside is Python"
+
+
+# --- how it is started ---------------------------------------------------------------------------
+
+
+def test_nothing_is_handed_over_to_a_program(tmp_path: Path) -> None:
+    with program(tmp_path, HELLO) as process:
+        assert process.hello(30)["version"] == "1.0"
+
+
+def test_a_program_that_cannot_use_its_framework_says_why(tmp_path: Path) -> None:
+    reply = {"type": "unavailable", "missing": False, "why": "no driver"}
+    with program(tmp_path, reply) as process, pytest.raises(NotStarted, match=r"candle can't be used in .*: no driver$"):
+        process.hello(30)
+
+
+@pytest.mark.parametrize("phrases", [["add"], {"add": 1}, "add"])
+def test_phrases_of_another_form_are_a_hello_of_another_form(phrases: Any) -> None:
+    assert misfit({**HELLO, "phrases": phrases}).startswith("phrases is ")
+    assert misfit({**HELLO, "phrases": PHRASES}) == ""
+
+
+# --- its code ------------------------------------------------------------------------------------
+
+
+def lines(*steps: dict[str, Any]) -> list[str]:
+    return [line.code for line in Templates(GPU).lines({"steps": list(steps)})]
+
+
+def step(number: int, op: str, *args: Any, **more: Any) -> dict[str, Any]:
+    return {"id": f"s{number}", "op": op, "args": list(args), **more}
+
+
+def test_arguments_are_written_as_the_worker_says() -> None:
+    device = {"device": "device", "spelled": "object"}
+    assert lines(
+        step(1, "tensor", {"data": [[2, -3.5]]}, F32, device), step(2, "full", [256, 256], 2, F32, {"device": "host"}),
+        step(3, "full", [4], 2.0, F32, {"device": "absent"}), step(4, "add", {"ref": "s1"}, {"ref": "s2"}),
+        step(5, "add", {"ref": "s1"}, 2.5), step(6, "observe", {"ref": "s5"}), step(7, "drop", {"ref": "s5"}),
+        step(8, "tensor", {"data": [2] * 9}, F32, device), step(9, "barrier"), step(10, "observe", {"ref": "s1"}, when=["s4"]), step(11, "name", device),
+    ) == [
+        "let s1 = Tensor::new(&[[2.0f32, -3.5f32]], &accelerator)?;", "let s2 = Tensor::full(2.0f32, (256, 256), &host)?;",
+        "let s3 = Tensor::full(2.0f32, 4, &Device::new_tpu(0)?)?;", "let s4 = (&s1 + &s2)?;", "let s5 = (&s1 + 2.5)?;",
+        'println!("{}", s5);', "drop(s5);", "let s8 = Tensor::new(&[2.0f32; 9], &accelerator)?;", "accelerator.synchronize()?;",
+        "let s11 = Device::new_gpu(0)?;",
+    ]  # fmt: skip
+
+
+def test_what_has_no_phrase_is_a_comment_that_does_not_run() -> None:
+    scope = {"id": "s3", "scope": "inference", "body": []}
+    found = Templates(GPU).lines({"steps": [step(1, "gather", {"ref": "s0"}), step(2, "to", {"ref": "s1"}, {"device": "peer"}), scope]})
+    assert [line.runs for line in found] == [False] * 3
+    assert [line.code for line in found] == [
+        "// gather: there is no phrase for it", "// to: peer as object can't be written here",
+        "// scope inference: there is no phrase for it",
+    ]  # fmt: skip
+
+
+def test_a_timed_loop_says_what_is_timed() -> None:
+    asked = {"id": "s1", "op": "time", "kw": {"op": "matmul", "chain": 20, "device": {"device": "device"}}}
+    (line,) = Templates(GPU).lines({"steps": [asked]}, {"s1": 384})
+    assert not line.runs
+    assert "20 calls of let value = left.matmul(&value)?; on square matrices with an edge of 384" in line.code
+
+
+def test_a_script_names_each_device_once_and_waits_at_the_end() -> None:
+    phrases = {**PHRASES, "environment/no-accelerator": "CUDA_VISIBLE_DEVICES="}
+    target = {**GPU, "environment": {"CUDA_VISIBLE_DEVICES": "0"}, "phrases": phrases}
+    steps = [step(1, "full", [2], 3, F32, {"device": "accelerator"}), step(2, "to", {"ref": "s1"}, {"device": "host"})]
+    assert Templates(target).script({"steps": steps}, title="a question", environment="no-accelerator").splitlines() == [
+        "// a question", "// CUDA_VISIBLE_DEVICES=0", "// CUDA_VISIBLE_DEVICES=", "fn main() {", "    let host = Device::Cpu;",
+        "    let accelerator = Device::new_gpu(0)?;", "    let s1 = Tensor::full(3.0f32, 2, &accelerator)?;",
+        "    let s2 = s1.to_device(&host)?;", "    accelerator.synchronize()?;", "}",
+    ]  # fmt: skip
+
+
+def test_a_record_without_phrases_has_no_code_to_show() -> None:
+    with pytest.raises(UnclearError, match="keeps none of its phrases"):
+        book_of({"framework": "candle", "device": "cpu", "roles": {}})
+
+
+def test_phrases_are_asked_of_a_program_only_where_it_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
+    with pytest.raises(UnclearError, match=r"not built.* cargo build --release"):
+        Templates.of("candle")
+
+
+# --- the real ones -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("framework", compiled.CRATES)
+def test_what_a_built_worker_says_fits_the_schema_and_every_question_has_code(framework: str) -> None:
+    if compiled.missing(framework):
+        pytest.skip(f"{framework}'s worker is not built: tox run -e rust")
+
+    def check(line: dict[str, Any], part: str) -> None:
+        jsonschema.Draft202012Validator({"$ref": f"#/$defs/{part}", "$defs": SCHEMA["$defs"]}).validate(line)
+
+    process = Process(Spec(framework, None, (str(compiled.program(framework)),)))
+    try:
+        hello = process.hello(60)
+        check(hello, "hello")
+        device, facts = next((name, facts) for name, facts in hello["devices"].items() if facts["available"])
+        book = book_of({**hello, "device": device, "roles": facts["roles"], "spelled": facts["spelled"]})
+        for case in catalogue().values():
+            program = case.program.wire()
+            assert all(line.code for line in book.lines(program))
+            if not (case.alone or case.environment):
+                check({"type": "observation", "id": 0, "observation": process.run(device, program, None, 30)}, "observation-reply")
+    finally:
+        process.end()
+
+
+@pytest.mark.slow
+def test_a_script_of_candle_s_is_a_program(tmp_path: Path) -> None:
+    """Compile what is shown, and see the numbers that the suite expects."""
+    if compiled.missing("candle") or not shutil.which("cargo"):
+        pytest.skip("candle's worker is not built: tox run -e rust")
+    explain = [sys.executable, "-m", "reports", "explain", "placement/matmul/device-device", "--target", "candle:cpu", "--script"]
+    script = subprocess.run(explain, capture_output=True, text=True, check=True).stdout
+    crate = Path(compiled.__file__).parent / "rust" / "candle"
+    shutil.copytree(crate, tmp_path / "candle", ignore=shutil.ignore_patterns("target"))
+    shutil.copytree(crate.parent / "worker", tmp_path / "worker", ignore=shutil.ignore_patterns("target"))
+    (tmp_path / "candle" / "examples").mkdir()
+    (tmp_path / "candle" / "examples" / "shown.rs").write_text(script)
+    run = ["cargo", "run", "--quiet", "--release", "--offline", "--example", "shown"]
+    # Where the worker was built its dependencies are too.
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(compiled.program("candle").parents[1])}
+    done = subprocess.run(run, cwd=tmp_path / "candle", env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "1536" in done.stdout
