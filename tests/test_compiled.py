@@ -136,7 +136,8 @@ def test_arguments_are_written_as_the_worker_says() -> None:
         step(1, "tensor", {"data": [[2, -3.5]]}, F32, device), step(2, "full", [256, 256], 2, F32, {"device": "host"}),
         step(3, "full", [4], 2.0, F32, {"device": "absent"}), step(4, "add", {"ref": "s1"}, {"ref": "s2"}),
         step(5, "add", {"ref": "s1"}, 2.5), step(6, "observe", {"ref": "s5"}), step(7, "drop", {"ref": "s5"}),
-        step(8, "tensor", {"data": [2] * 9}, F32, device), step(9, "barrier"), step(10, "observe", {"ref": "s1"}, when=["s4"]), step(11, "name", device),
+        step(8, "tensor", {"data": [2] * 9}, F32, device), step(9, "barrier"),
+        step(10, "observe", {"ref": "s1"}, when=["s4"]), step(11, "name", device),
     ) == [
         "let s1 = Tensor::new(&[[2.0f32, -3.5f32]], &accelerator)?;", "let s2 = Tensor::full(2.0f32, (256, 256), &host)?;",
         "let s3 = Tensor::full(2.0f32, 4, &Device::new_tpu(0)?)?;", "let s4 = (&s1 + &s2)?;", "let s5 = (&s1 + 2.5)?;",
