@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from adapters.compiled import program
 from cases.case import AREAS
 from reports.cells import Cell
 from reports.record import read
@@ -38,9 +39,8 @@ Key = tuple[str, str]
 
 
 def built(crate: str) -> Path:
-    """Return where a crate's program is put by cargo."""
-    target = os.environ.get("CARGO_TARGET_DIR")
-    return (Path(target).absolute() if target else SCRIPTS / crate / "target") / "release" / f"{crate}-questions"
+    """Return where a crate's program is: beside its framework's worker, so that the framework is built once."""
+    return program(crate).with_name(f"{crate}-questions")
 
 
 def start(framework: str) -> subprocess.Popen[str]:
