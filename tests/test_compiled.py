@@ -39,7 +39,8 @@ HELLO = {
     "environments": {}, "operations": [], "dtypes": [], "devices": {"cpu": {"available": True, "roles": {"host": HOST}}},
 }  # fmt: skip
 PHRASES = {
-    "let": "let {0} = {1};", "observe": "println!(\"{}\", {0});", "drop": "drop({0});", "comment": "// {0}",
+    "let": "let {0} = {1};", "observe": "println!(\"{1}{}\", {0});", "metadata": "println!(\"{1}{:?}\", {0}.dtype());",
+    "drop": "drop({0});", "comment": "// {0}",
     "list": "({0})", "list/1": "{0}", "repeat": "[{0}; {1}]", "barrier": "{0}.synchronize()?;",
     "script": "fn main() {\n    {0}\n}", "float32": "F32", "number/float32": "{0}f32",
     "tensor": "Tensor::new(&{0 as 1}, &{2})?", "full": "Tensor::full({1 as 2}, {0}, &{3})?",
@@ -146,6 +147,23 @@ def test_arguments_are_written_as_the_worker_says() -> None:
     ]  # fmt: skip
 
 
+def test_results_and_what_is_looked_at_are_printed_by_the_names_of_their_marks() -> None:
+    steps = [step(1, "full", [2], 3, F32, {"device": "host"}), step(2, "observe", {"ref": "s1"}), step(3, "observe", {"ref": "s1"})]
+    assert [line.code for line in Templates(GPU).lines({"steps": steps}, marks={"result": "s1", "value": "s2"})] == [
+        "let s1 = Tensor::full(3.0f32, 2, &host)?;", 'println!("result: {:?}", s1.dtype());', 'println!("value: {}", s1);',
+        'println!("{}", s1);',
+    ]  # fmt: skip
+
+
+def test_a_device_that_was_written_otherwise_in_an_environment_is_shown_as_it_was() -> None:
+    steps = [step(1, "name", {"device": "absent"})]
+    assert lines(*steps) == ["let s1 = Device::new_tpu(0)?;"]
+    (line,) = Templates(GPU).lines(
+        {"steps": steps}, environment="no-accelerator", observation={"spelled": {"absent/object": "Device::new_gpu(0)?"}}
+    )
+    assert line.code == "let s1 = Device::new_gpu(0)?;"
+
+
 def test_what_has_no_phrase_is_a_comment_that_does_not_run() -> None:
     scope = {"id": "s3", "scope": "inference", "body": []}
     found = Templates(GPU).lines({"steps": [step(1, "gather", {"ref": "s0"}), step(2, "to", {"ref": "s1"}, {"device": "peer"}), scope]})
@@ -158,7 +176,7 @@ def test_what_has_no_phrase_is_a_comment_that_does_not_run() -> None:
 
 def test_a_timed_loop_says_what_is_timed() -> None:
     asked = {"id": "s1", "op": "time", "kw": {"op": "matmul", "chain": 20, "device": {"device": "device"}}}
-    (line,) = Templates(GPU).lines({"steps": [asked]}, {"s1": 384})
+    (line,) = Templates(GPU).lines({"steps": [asked]}, observation={"steps": {"s1": {"value": {"size": 384}}}})
     assert not line.runs
     assert "20 calls of let value = left.matmul(&value)?; on square matrices with an edge of 384" in line.code
 
@@ -182,7 +200,7 @@ def test_a_record_without_phrases_has_no_code_to_show() -> None:
 def test_phrases_are_asked_of_a_program_only_where_it_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
     with pytest.raises(UnclearError, match=r"not built.* cargo build --release"):
-        Templates.of("candle")
+        Templates.example("candle")
 
 
 # --- the real ones -------------------------------------------------------------------------------
@@ -204,7 +222,7 @@ def test_what_a_built_worker_says_fits_the_schema_and_every_question_has_code(fr
         book = book_of({**hello, "device": device, "roles": facts["roles"], "spelled": facts["spelled"]})
         for case in catalogue().values():
             program = case.program.wire()
-            assert all(line.code for line in book.lines(program))
+            assert all(line.code for line in book.lines(program, marks=case.program.marks))
             if not (case.alone or case.environment):
                 check({"type": "observation", "id": 0, "observation": process.run(device, program, None, 30)}, "observation-reply")
     finally:

@@ -91,7 +91,8 @@ impl Framework for Candle {
     }
 
     fn missing(&self, place: &Place) -> Option<String> {
-        self.written(place).ok().map(|(kind, ordinal)| expression(kind, ordinal))
+        let written = self.written(place).ok().filter(|_| place.spelled == "object");
+        written.map(|(kind, ordinal)| expression(kind, ordinal))
     }
 
     fn device_name(&self, device: &Device) -> String {

@@ -154,8 +154,7 @@ pub struct Comparison {
 
 /// One framework on one kind of device. A worker keeps one for each kind, for its whole life.
 ///
-/// Any method may panic: a panic in an operation, a barrier, a device or a read is the framework's error,
-/// in `describe` the worker's.
+/// Any method may panic: that is the framework's error, but in `describe` the worker's when its own source panicked.
 pub trait Framework: Sized + 'static {
     /// A tensor. A clone is another handle for the same tensor.
     type Tensor: Clone;
@@ -202,7 +201,8 @@ pub trait Framework: Sized + 'static {
     /// # Errors
     /// What the framework says to a device that it refuses, or that it can't be written so.
     fn device(&self, place: &Place) -> Result<Self::Device, Fault>;
-    /// Return how a device that isn't there is written (`absent`, `out-of-range`, `misspelt`), for the code that is shown.
+    /// Return how a device that isn't there is written (`absent`, `out-of-range`, `misspelt`), for the code that is shown;
+    /// `None` for a spelling that there isn't.
     fn missing(&self, _place: &Place) -> Option<String> {
         None
     }

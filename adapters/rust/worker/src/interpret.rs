@@ -51,17 +51,27 @@ impl<F: Framework> Interpreter<F> {
     /// # Errors
     /// `Malformed`, when it is no program. Never for what the framework does.
     pub fn run(&mut self, program: &Json) -> Result<Json, Malformed> {
-        let mut runner =
-            Runner { own: self, values: HashMap::new(), facts: Map::new(), warnings: Vec::new(), poisoned: false, ended: false };
+        let mut runner = Runner {
+            own: self,
+            values: HashMap::new(),
+            facts: Map::new(),
+            spelled: Map::new(),
+            warnings: Vec::new(),
+            poisoned: false,
+            ended: false,
+        };
         let steps = program.get("steps").and_then(Json::as_array).ok_or_else(|| Malformed("a program without steps".into()))?;
         let outcome = runner.steps(steps);
         let drain = runner.close();
-        let (facts, poisoned) = (runner.facts, runner.poisoned);
+        let (facts, spelled, poisoned) = (runner.facts, runner.spelled, runner.poisoned);
         outcome?;
         let mut observation = Map::new();
         observation.insert("steps".into(), Json::Object(facts));
         if let Some(drain) = drain {
             observation.insert("drain".into(), Json::Object(drain));
+        }
+        if !spelled.is_empty() {
+            observation.insert("spelled".into(), Json::Object(spelled));
         }
         if poisoned {
             observation.insert("poisoned".into(), true.into());
@@ -96,6 +106,8 @@ struct Runner<'a, F: Framework> {
     own: &'a mut Interpreter<F>,
     values: HashMap<String, Value<F>>,
     facts: Map<String, Json>,
+    /// How devices that aren't there were written.
+    spelled: Map<String, Json>,
     /// Panics of other threads, seen during the step that is running.
     warnings: Vec<Panic>,
     poisoned: bool,
@@ -316,12 +328,16 @@ impl<F: Framework> Runner<'_, F> {
     }
 
     /// Put a role in the place of `device`: the accelerator where there is one, else the host.
-    fn resolve(&self, mut place: Place) -> Result<Place, Stop> {
+    fn resolve(&mut self, mut place: Place) -> Result<Place, Stop> {
         if place.name == "device" {
             place.name = if self.own.roles.contains_key("accelerator") { "accelerator" } else { "host" }.into();
         }
         match place.name.as_str() {
-            "absent" | "out-of-range" | "misspelt" => Ok(place),
+            "absent" | "out-of-range" | "misspelt" => {
+                let written = self.own.framework.missing(&place);
+                self.spelled.extend(written.map(|text| (format!("{}/{}", place.name, place.spelled), text.into())));
+                Ok(place)
+            }
             name if self.own.roles.contains_key(name) => Ok(place),
             name => Err(Fault::NotOffered(format!("no {name} device here")).into()),
         }
@@ -356,8 +372,14 @@ impl<F: Framework> Runner<'_, F> {
             Value::Tensor(tensor) => {
                 let caught = panics::catch(|| self.own.framework.describe(tensor));
                 self.warnings.extend(caught.elsewhere);
-                let facts =
-                    caught.result.map_err(|panic| Fault::AdapterFailed(format!("a tensor can't be described: {}", panic.sentence())))?;
+                // Asking may be what brings a late error up.
+                let facts = caught.result.map_err(|panic| {
+                    if panic.own {
+                        Fault::AdapterFailed(format!("a tensor can't be described: {}", panic.sentence()))
+                    } else {
+                        Fault::Error(panicked::<F>(&panic))
+                    }
+                })?;
                 let role = ["host", "accelerator", "peer"]
                     .into_iter()
                     .find(|role| self.own.roles.get(*role).is_some_and(|r| r.name == facts.device));

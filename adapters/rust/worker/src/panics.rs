@@ -13,6 +13,8 @@ pub struct Panic {
     pub place: String,
     /// What it said.
     pub text: String,
+    /// Whether it arose in the worker's own source, and in no package.
+    pub own: bool,
     id: ThreadId,
 }
 
@@ -39,8 +41,10 @@ pub fn watch() {
 
 fn noted(info: &PanicHookInfo<'_>) -> Panic {
     let current = thread::current();
-    let place = info.location().map_or_else(|| "an unknown place".into(), |at| format!("{}:{}", short(at.file()), at.line()));
+    let file = info.location().map_or("", |at| at.file());
+    let place = info.location().map_or_else(|| "an unknown place".into(), |at| format!("{}:{}", short(file), at.line()));
     Panic {
+        own: !file.is_empty() && !["/registry/src/", "/git/checkouts/", "/library/"].iter().any(|packages| file.contains(packages)),
         thread: current.name().map_or_else(|| format!("{:?}", current.id()), String::from),
         place,
         text: info.payload_as_str().unwrap_or("(no text)").to_owned(),
@@ -79,6 +83,7 @@ pub fn catch<T>(call: impl FnOnce() -> T) -> Caught<T> {
             // A panic that was thrown again passes no hook.
             thread: thread::current().name().unwrap_or("main").into(),
             place: "an unknown place".into(),
+            own: false,
             text: payload
                 .downcast_ref::<&str>()
                 .map(|text| (*text).to_owned())

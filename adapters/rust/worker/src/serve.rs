@@ -180,14 +180,17 @@ impl<F: Framework> Worker<F> {
             Err(why) => return json!({"available": false, "why": why}),
         };
         let said: Map<String, Json> = roles.iter().map(|(role, facts)| (role.clone(), role_json(facts))).collect();
-        let mut spelled = Map::new();
+        let (mut spelled, mut untimed) = (Map::new(), None);
         if let Ok(own) = self.interpreter(kind, None) {
             for name in ["absent", "out-of-range", "misspelt"] {
                 let text = own.framework().missing(&Place { name: name.into(), spelled: "object".into() });
                 spelled.extend(text.map(|text| (format!("{name}/object"), text.into())));
             }
+            untimed = own.framework().untimed();
         }
-        json!({"available": true, "roles": said, "spelled": spelled, "environments": environments(F::kind_environments(kind))})
+        let environments = environments(F::kind_environments(kind));
+        let untimed = untimed.unwrap_or_default();
+        json!({"available": true, "roles": said, "spelled": spelled, "untimed": untimed, "environments": environments})
     }
 
     fn run(&mut self, request: &Json) -> Result<Json, String> {

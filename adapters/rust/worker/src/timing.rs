@@ -44,8 +44,7 @@ impl<F: Framework> Question<F> {
     pub fn parse(json: &Json, device: F::Device) -> Option<Self> {
         let text = |key: &str| json.get(key)?.as_str().map(str::to_owned);
         let number = |key: &str| json.get(key)?.as_f64();
-        let count =
-            |key: &str| json.get(key)?.as_u64().filter(|count| (1..=1000).contains(count)).and_then(|count| u32::try_from(count).ok());
+        let count = |key: &str| json.get(key)?.as_u64().filter(|count| *count <= 1000).and_then(|count| u32::try_from(count).ok());
         Some(Self {
             op: text("op")?,
             device,
@@ -60,7 +59,7 @@ impl<F: Framework> Question<F> {
     }
 }
 
-/// Time loops of chained calls of a binary operation and return the raw times in seconds.
+/// Time loops of chained calls of a binary operation and return the raw times in seconds. With no rounds only single calls are timed.
 ///
 /// # Errors
 /// What the framework says to the loop, or that it lacks an operation.
@@ -69,14 +68,17 @@ pub fn time_loop<F: Framework>(framework: &F, table: &Table<F>, asked: &Question
         table.require(name)?;
     }
     let mut size = LADDER[0];
-    let mut idle = 0.0;
+    let (mut idle, mut calls) = (0.0, Vec::new());
     let (mut work, mut samples, mut current);
     loop {
         current = Loop::new(framework, table, asked, size)?;
         samples = current.calls_alone()?;
         work = f64::from(asked.chain) * least(&samples);
-        if idle == 0.0 {
-            idle = work;
+        if calls.is_empty() {
+            (idle, calls) = (work, samples.clone());
+        }
+        if asked.rounds == 0 {
+            return Ok(json!({"kind": "times", "op": asked.op, "size": size, "chain": 1, "calls": calls, "value": current.value()?}));
         }
         let long = f64::from(asked.chain) * greatest(&samples[1..]) >= LONG * WANTED;
         if work >= asked.weight * idle && (work >= WANTED || long) {
@@ -96,7 +98,7 @@ pub fn time_loop<F: Framework>(framework: &F, table: &Table<F>, asked: &Question
     let rounds: Vec<Json> = std::iter::once(&first).chain(&later).map(Round::json).collect();
     Ok(json!({
         "kind": "times", "op": asked.op, "size": size, "chain": current.chain, "end": asked.end, "rounds": rounds, "tries": tries,
-        "work": work, "idle": idle, "cold": samples[0], "value": current.value()?,
+        "work": work, "idle": idle, "calls": calls, "cold": samples[0], "value": current.value()?,
     }))
 }
 
@@ -221,11 +223,11 @@ impl<'a, F: Framework> Loop<'a, F> {
     }
 
     /// Return what single calls take that are waited for.
-    fn calls_alone(&self) -> Result<Vec<f64>, Fault> {
-        let one = || {
+    fn calls_alone(&mut self) -> Result<Vec<f64>, Fault> {
+        let mut one = || {
             let started = Instant::now();
-            let value = self.ask(self.op, &[&self.left, &self.start])?;
-            self.wait(&[&value])?;
+            self.result = self.ask(self.op, &[&self.left, &self.start])?;
+            self.wait(&[&self.result])?;
             Ok(started.elapsed().as_secs_f64())
         };
         (0..SAMPLES).map(|_| one()).collect()

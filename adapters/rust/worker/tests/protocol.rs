@@ -63,6 +63,7 @@ fn hello_says_what_is_here_and_what_is_not() {
     assert_eq!(roles["host"], json!({"name": "cpu", "expression": "Cpu", "evidence": "measured"}));
     assert_eq!(roles["accelerator"]["mention"], "the gpu");
     assert_eq!(hello["devices"]["gpu"]["spelled"], json!({"absent/object": "Tpu::new()"}));
+    assert_eq!(hello["devices"]["gpu"]["untimed"], "");
     assert!(hello["environment"]["PATH"].is_string() && hello["environment"].get("FAKE_IS_NOT_SET").is_none());
     assert_eq!(hello["environments"], json!({"no-accelerator": {"FAKE_VISIBLE": ""}}));
     assert!(hello["operations"].as_array().expect("a list").contains(&json!("add")));
@@ -212,12 +213,13 @@ fn numbers_lists_and_devices_are_values_too() {
 
 #[test]
 fn a_device_that_refuses_to_be_named_is_an_error_of_the_step_that_uses_it() {
-    let steps = run(json!([
+    let observation = run(json!([
         {"id": "s1", "op": "name", "args": [{"device": "absent"}], "attempt": true},
         {"id": "s2", "op": "zeros_uncommitted", "args": [[2]]},
         {"id": "s3", "op": "to", "args": [{"ref": "s2"}, {"device": "misspelt"}], "attempt": true}
-    ]))["steps"]
-        .clone();
+    ]));
+    let steps = &observation["steps"];
+    assert_eq!(observation["spelled"], json!({"absent/object": "Tpu::new()"}), "as it was written, for those who look for it in a text");
     assert_eq!(steps["s1"]["error"]["text"], "no device is absent");
     assert_eq!(steps["s3"]["error"]["type"], "NoSuchDevice");
 }
@@ -325,6 +327,13 @@ fn a_value_that_cannot_be_described_is_the_workers_own_failure() {
 }
 
 #[test]
+fn an_error_that_comes_up_where_a_value_is_described_is_the_framework_s() {
+    let observation = run(json!([tensor("s1", "host"), two("s2", "cat", "s1", "s1"), look("s3", "s1")]));
+    assert_eq!(observation["steps"]["s2"]["error"]["type"], "panic", "{observation}");
+    assert!(observation["steps"]["s3"]["value"].is_object());
+}
+
+#[test]
 fn a_loop_is_timed_with_the_fields_that_python_gives() {
     let question = json!({
         "op": "matmul", "device": {"device": "device"}, "dtype": {"dtype": F32}, "chain": 3, "rounds": 2, "end": "read", "at_most": 0.5, "at_least": 0.8, "weight": 5
@@ -337,9 +346,21 @@ fn a_loop_is_timed_with_the_fields_that_python_gives() {
         let [returned, read, all] = ["returned", "read", "synchronised"].map(|key| round[key].as_f64().expect("seconds"));
         assert!(0.0 < returned && returned <= read && read <= all);
     }
+    assert_eq!(value["calls"].as_array().expect("a list").len(), 5);
     for key in ["size", "tries", "work", "idle", "cold"] {
         assert!(value[key].is_number(), "{key}");
     }
+}
+
+#[test]
+fn with_no_rounds_single_calls_are_timed_at_the_smallest_size() {
+    let question = json!({
+        "op": "matmul", "device": {"device": "device"}, "dtype": {"dtype": F32}, "chain": 3, "rounds": 0, "end": "barrier", "at_most": 0.5, "at_least": 0.8, "weight": 5
+    });
+    let value = run(json!([{"id": "s1", "op": "time", "kw": question, "attempt": true}]))["steps"]["s1"]["value"].clone();
+    assert_eq!((&value["size"], &value["chain"], &value["value"]), (&json!(64), &json!(1), &json!(6.0)));
+    assert_eq!(value["calls"].as_array().expect("a list").len(), 5);
+    assert!(value.get("rounds").is_none());
 }
 
 #[test]
