@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from adapters.guard import GUARD
 from adapters.targets import Spec, interpreter
 from adapters.worker import ADAPTERS, PROTOCOL
 
@@ -80,6 +81,7 @@ class Process:
             )  # fmt: skip
         except OSError as error:
             raise NotStarted(f"{interpreter(spec)} can't be started: {error.strerror or error}") from error
+        GUARD.watch(self._popen.pid)
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._said: deque[bytes] = deque(maxlen=40)
         self._next = 0
@@ -158,7 +160,7 @@ class Process:
 
     def _ask(self, request: dict[str, Any], deadline: float) -> dict[str, Any]:
         self._next += 1
-        self._send(json.dumps({**request, "id": self._next}).encode() + b"\n")
+        self._send(json.dumps({**request, "id": self._next, "deadline": deadline}).encode() + b"\n")
         line = self._line(deadline)
         try:
             reply = json.loads(line)
@@ -244,6 +246,7 @@ class Process:
             self._popen.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(5)
+            GUARD.forget(self._popen.pid)
         for thread in self._listeners:
             thread.join(1)
         for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):

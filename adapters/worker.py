@@ -8,12 +8,14 @@ worker ends when its input does.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import importlib
 import io
 import json
 import os
 import sys
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 from .base import MISSING, Adapter, Unavailable, machine
@@ -22,6 +24,8 @@ from .interpret import Malformed, clean, run
 PROTOCOL = 1
 #: Message type -> what a request of it holds, beside its id.
 _HOLDS: dict[str, dict[str, type]] = {"hello": {"framework": str}, "run": {"device": str, "program": dict}, "warm": {"device": str}}
+#: So many deadlines a question may take before the worker ends by itself.
+_OVERDUE = 2
 #: The framework's adapter, when it is one of the suite's own.
 ADAPTERS = {
     "torch": "adapters.torch:Torch",
@@ -47,7 +51,11 @@ def serve(incoming: io.BufferedReader, outgoing: io.FileIO) -> None:
         request, why = understood(line)
         if request.get("type") == "bye":
             break
-        reply = _refusal(why) if why else state.answer(request)
+        if why:
+            reply = _refusal(why)
+        else:
+            with _limited(request):
+                reply = state.answer(request)
         reply["id"] = request.get("id")
         _write(outgoing, json.dumps(reply).encode() + b"\n")
     # A framework's own teardown may hang or crash; nothing is left to be said.
@@ -65,6 +73,22 @@ def understood(line: bytes) -> tuple[dict[str, Any], str]:
     if type(request.get("id")) is not int or request["id"] < 0:
         return {**request, "id": None}, "a request without a whole number from 0 on as its id"
     return request, ""
+
+
+@contextlib.contextmanager
+def _limited(request: dict[str, Any]) -> Iterator[None]:
+    """End this process when a question takes twice as long as anybody waits for its answer.
+
+    Whoever asked would do it, but may be gone, or on another machine. The watch is a thread of the interpreter's own
+    that needs no lock of it, so that it ends a call that never gives the lock back too.
+    """
+    deadline = request.get("deadline")
+    if isinstance(deadline, (int, float)) and deadline > 0:
+        faulthandler.dump_traceback_later(_OVERDUE * deadline, exit=True, file=2)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _write(outgoing: io.FileIO, data: bytes) -> None:

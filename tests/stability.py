@@ -24,9 +24,7 @@ def run(folder: Path, name: str, extra: list[str]) -> Record:
     """Run the cases once and return the record. Raises SystemExit when nothing could be asked."""
     path = folder / f"{name}.jsonl"
     print(f"running: {name}", flush=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", f"--record={path}", *extra], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", f"--record={path}", *extra], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if done.returncode not in (0, 1):
         sys.exit(f"{done.stdout}\nthe run {name} could not be made (exit status {done.returncode})")
     return read(path)

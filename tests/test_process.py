@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import pytest
 from adapters.process import NotStarted, Process, WorkerFailed
 from adapters.targets import Spec
 
+ROOT = Path(__file__).parent.parent
 BROKEN = str(Path(__file__).parent / "broken.py")
 PROGRAM = {"steps": [{"id": "s1", "op": "full", "args": [[2], 3.0, {"dtype": "float32"}, {"device": "device"}]}]}
 
@@ -96,6 +99,81 @@ def test_killing_a_worker_ends_its_whole_process_group() -> None:
                 return
             time.sleep(0.05)
         pytest.fail("the process group is still there")
+
+
+#: An adapter whose one operation never returns, and never gives the interpreter's lock back.
+STUCK = """
+import ctypes
+from adapters.base import Adapter, role
+
+class Stuck(Adapter):
+    framework = "stuck"
+    imports = ""
+    dtypes = {"float32": "'float32'"}
+
+    @classmethod
+    def identity(cls):
+        return {"version": "1.0", "build": {}}
+
+    @classmethod
+    def kinds(cls):
+        return {"cpu": {"host": role("cpu", "'cpu'")}}
+
+    def full(self, shape, value, dtype, device):
+        ctypes.PyDLL(None).sleep(600)
+"""
+#: A run of its own: it starts a worker, says its process's number, and waits for an answer that won't come.
+RUN = f"""
+from adapters.process import Process
+from adapters.targets import Spec
+process = Process(Spec("stuck", "stuck:Stuck", None))
+process.hello(60)
+print(process._popen.pid, flush=True)
+process.run("cpu", {PROGRAM!r}, None, 600)
+"""
+
+
+@pytest.fixture
+def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spec:
+    (tmp_path / "stuck.py").write_text(STUCK)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
+    return Spec("stuck", "stuck:Stuck", None)
+
+
+def gone(pid: int) -> bool:
+    """Say whether a process has ended; one that nobody has fetched the status of has."""
+    found = subprocess.run(["/usr/bin/env", "ps", "-o", "stat=", "-p", str(pid)], stdout=subprocess.PIPE, text=True)
+    return found.stdout.strip()[:1] in ("", "Z")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="there are no process groups here")
+def test_a_worker_that_never_returns_ends_with_a_run_that_is_killed_outright(stuck: Spec) -> None:
+    del stuck
+    run = subprocess.Popen([sys.executable, "-c", RUN], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    worker = int(run.stdout.readline())
+    assert not gone(worker)
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    until = time.monotonic() + 10
+    while not gone(worker):
+        if time.monotonic() > until:
+            os.kill(worker, signal.SIGKILL)
+            pytest.fail("the worker outlives its run")
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_a_worker_ends_by_itself_when_a_question_takes_twice_its_deadline(stuck: Spec) -> None:
+    process = Process(stuck)
+    try:
+        process.hello(60)
+        with pytest.raises(WorkerFailed, match=r"no answer within 0\.5 s"):
+            process.run("cpu", PROGRAM, None, 0.5)
+        assert process._popen.wait(10) == 1
+    finally:
+        process.kill()
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def test_the_schema_is_one() -> None:
 
 def test_every_program_fits_the_schema() -> None:
     for number, case in enumerate(catalogue().values()):
-        check({"type": "run", "id": number, "device": "cpu", "program": case.program.wire()}, "run-request")
+        check({"type": "run", "id": number, "device": "cpu", "program": case.program.wire(), "deadline": 30.0}, "run-request")
 
 
 def test_hello_and_the_observations_of_the_dummy_fit_the_schema() -> None:
