@@ -1,4 +1,4 @@
-"""pytest: options, one item for each (target, case), the pool's life, the terminal's end.
+"""pytest: one item for each (target, case), the pool's life, the terminal's end, the exit status.
 
 The controller owns the pool and writes the record; pytest's own processes never import a framework.
 xdist workers collect the same items, since they ask the pool which targets said hello, and an item
@@ -7,52 +7,66 @@ only waits for its cell, so that nothing depends on how items are scheduled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reports.session import Controller, Failure, Remote, Session, concerns_cases
+from reports.session import (
+    ANSWER,
+    COULD_NOT,
+    FAILED,
+    OK,
+    Controller,
+    Remote,
+    Session,
+    abandon_output,
+    check_arguments,
+    concerns_cases,
+    is_deviation,
+)
 
-pytest_plugins = ("pytester",)
+pytest_plugins = ("pytester", "reports.options")
 _SESSION = pytest.StashKey[Session]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the suite's own options."""
-    group = parser.getgroup("device semantics")
-    add = group.addoption
-    add("--target", action="append", default=[], metavar="SELECTOR",
-        help="ask this target: [label=]framework:device[@interpreter-or-command], globs allowed, may be given again; "
-        "what stands behind @ is run. Default: everything that is installed")  # fmt: skip
-    add("--case", action="append", default=[], metavar="GLOB",
-        help="ask only cases whose id matches, such as 'moving/*'; may be given again")  # fmt: skip
-    add("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS", help="add a framework with an adapter from outside")
-    add("--record", metavar="PATH", help="write the record here (default: a new file under reports/out/)")
-    add("--deadline", type=float, default=30.0, metavar="SECONDS", help="how long a worker may take for one question (default 30)")
-    add("--repeat", type=int, default=1, metavar="N", help="ask every question N times; the record keeps the set of answers")
-    add("--fresh", action="store_true", help="ask every question in a process of its own (slow)")
-    add("--shuffle", type=int, metavar="SEED", help="ask in another order")
-
-
-@contextmanager
-def _failures_end_the_run() -> Iterator[None]:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
+    """End with 0, 1 or 2, and say why it is 2: pytest has more exit statuses, which scripts would have to know."""
+    if hasattr(config, "workerinput"):
+        return (yield)
+    said: tuple[object, ...] = ()
     try:
-        yield
-    except Failure as failure:
-        pytest.exit(str(failure), returncode=2)
+        status = yield
+        if status in (OK, FAILED):
+            return status
+        own = config.stash.get(_SESSION, None)
+        if isinstance(own, Controller) and own.why:
+            said = (own.why,)
+        elif status == pytest.ExitCode.NO_TESTS_COLLECTED:
+            said = ("nothing was selected: `pytest --collect-only -q` lists what there is, --target, --case and -k choose from it",)
+    except pytest.UsageError as error:
+        said = error.args
+    except OSError as error:
+        # Nobody reads the output any more (`pytest | head -1`), or there is no room for it; Python would try once more at its end.
+        abandon_output()
+        said = () if isinstance(error, BrokenPipeError) else (f"what the run says can't be written: {error}",)
+    for sentence in said:
+        print(f"ERROR: {sentence}", file=sys.stderr)
+    return COULD_NOT
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the workers, while pytest is still collecting."""
-    if not concerns_cases(config) or config.option.help or getattr(config.option, "version", False):
-        return
-    with _failures_end_the_run():
+    """Start the workers, while pytest is still collecting. Raises Failure."""
+    if not hasattr(config, "workerinput"):
+        check_arguments(config)
+    if concerns_cases(config):
         config.stash[_SESSION] = Remote(config) if hasattr(config, "workerinput") else Controller(config)
-    config.pluginmanager.register(config.stash[_SESSION], "device-semantics")
+        config.pluginmanager.register(config.stash[_SESSION], "device-semantics")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -65,28 +79,46 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
-    """Ask ahead, as soon as the selected items are known."""
+    """Ask ahead, as soon as the selected items are known. Raises Failure."""
     session = node.config.stash.get(_SESSION, None)
     if isinstance(session, Controller):
-        with _failures_end_the_run():
-            session.selected(ids)
+        session.selected(ids)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """Wait for the workers while xdist's own start; one that was named and didn't start ends the run."""
+@contextmanager
+def _refusals_reach_the_controller(session: pytest.Session, items: list[pytest.Item]) -> Iterator[None]:
+    """Hand on what an xdist worker can't follow, such as an unknown id: xdist would take it for a crash and lose the sentence."""
+    try:
+        yield
+    except pytest.UsageError as error:
+        items.clear()  # pytest would go on to call them the selected ones
+        if not hasattr(session.config, "workerinput"):
+            raise
+        session.shouldstop = "\n".join(map(str, error.args))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
+    """Wait for the workers while xdist's own start; one that was named and didn't start ends the run. Raises Failure."""
     own = session.config.stash.get(_SESSION, None)
     if isinstance(own, Controller):
-        with _failures_end_the_run():
-            own.targets()
+        own.targets()
+    with _refusals_reach_the_controller(session, []):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> Generator[None, Any, Any]:
+    """Select no item where the selection can't be understood."""
+    with _refusals_reach_the_controller(session, items):
+        return (yield)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Ask ahead where there are no xdist workers."""
+    """Ask ahead where there are no xdist workers. Raises Failure."""
     own = session.config.stash.get(_SESSION, None)
-    if isinstance(own, Controller) and not own.distributed and not session.config.option.collectonly:
-        with _failures_end_the_run():
-            own.selected([item.nodeid for item in session.items])
+    if isinstance(own, Controller) and not own.distributed:
+        own.selected([item.nodeid for item in session.items])
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -125,7 +157,7 @@ class CaseItem(pytest.Item):
         """Wait for the cell and let its verdict decide."""
         cell = self.config.stash[_SESSION].cell(self.target, self.name)
         outcome, text = Session.outcome(cell)
-        self.user_properties.append(("answer", cell.get("answer") or cell["status"]))
+        self.user_properties.append((ANSWER, cell.get("answer") or cell["status"]))
         if outcome == "skip":
             pytest.skip(text)
         if outcome == "xfail":
@@ -154,18 +186,38 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return session.header() if isinstance(session, Controller) else []
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End the workers and close the record; the exit status tells 0, 1 or 2."""
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
+    """End the workers and close the record; the exit status tells 0, 1 or 2. What others can't write at the end is a sentence."""
     own = session.config.stash.get(_SESSION, None)
-    if isinstance(own, Controller):
+    if not isinstance(own, Controller):
+        return (yield)
+    try:
+        return (yield)
+    except OSError as error:  # a full disk: pytest keeps its cache now, and writes the reports that were asked for
+        own.why = f"pytest can't write what it keeps of a run: {error}"
+    finally:
         session.exitstatus = own.finish(int(session.exitstatus), session.testsfailed)
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """End with the matrix and the path of the page."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Generator[None, Any, Any]:
+    """End with the deviations, the matrix and the path of the page.
+
+    The list of deviations says what pytest would say twice more; who asks pytest for it (-v, -r, --tb) gets that too.
+    """
     own = config.stash.get(_SESSION, None)
-    if isinstance(own, Controller):
+    if not isinstance(own, Controller):
+        return (yield)
+    failed = terminalreporter.stats.get("failed", [])
+    every = list(failed)
+    option = config.option
+    if option.verbose <= 0 and option.reportchars == "fE" and option.tbstyle == "auto":  # as pytest has them by itself
+        failed[:] = [report for report in every if not is_deviation(report)]
+    try:
+        return (yield)
+    finally:
+        failed[:] = every
         own.summary(terminalreporter)
 
 

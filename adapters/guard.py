@@ -50,7 +50,8 @@ class Guard:
     def _tell(self, number: int) -> None:
         if not hasattr(os, "killpg"):
             return
-        with self._lock, contextlib.suppress(OSError):  # without a guard the run is as good, until somebody kills it
+        # Without a guard the run is as good, until somebody kills it; at the interpreter's end it is there no more.
+        with self._lock, contextlib.suppress(OSError, ValueError):
             if self._popen is None:
                 self._popen = subprocess.Popen(
                     [sys.executable, "-I", "-S", "-c", _CODE], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,

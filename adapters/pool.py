@@ -37,8 +37,8 @@ class Pool:
         self._done: dict[tuple[str, str], dict[str, Any]] = {}
         self._changed = threading.Condition()
         self._closed = False
-        #: Why no more answers can be handed on, "" while they can.
-        self.failure = ""
+        #: Why no more answers can be handed on, None while they can.
+        self.failure: Exception | None = None
         self._lanes: dict[Spec, Lane] = {}
         self._hosts = [(w, self._lane(w.spec, w)) for w in wanted]
         self._threads: list[threading.Thread] = []
@@ -81,11 +81,14 @@ class Pool:
     # --- cells ----------------------------------------------------------------------------------
 
     def ask(self, requests: list[Request], writer: Writer) -> None:
-        """Ask every question ahead, in this order for each worker; those that time something last."""
+        """Ask every question ahead, in this order for each worker; those that time something last.
+
+        A question that waits for another's answer comes after it, or nobody would ever ask that one.
+        """
         by_name = {t["target"]: t for t in self.targets()}
         lanes: dict[Spec, list[Request]] = {}
         alone: list[tuple[Lane, Request]] = []
-        for request in requests:
+        for request in _in_turn(requests):
             target = by_name[request.target]
             spec: Spec = target["spec"]
             if request.environment is not None:
@@ -139,7 +142,7 @@ class Pool:
             try:
                 cell = writer(request, replies)
             except Exception as error:
-                self.failure = f"{type(error).__name__}: {error}"
+                self.failure = error
                 self.close()
                 return False
         self._keep(request.key, cell)
@@ -172,6 +175,21 @@ class Pool:
             self._changed.notify_all()
         for lane in list(self._lanes.values()):
             lane.close()
+
+
+def _in_turn(requests: list[Request]) -> list[Request]:
+    """Return the questions in their order, but each after the one that it waits for."""
+    by_key = {request.key: request for request in requests}
+    placed: dict[tuple[str, str], Request] = {}
+
+    def place(request: Request) -> None:
+        if request.after in by_key and request.after not in placed:
+            place(by_key[request.after])
+        placed.setdefault(request.key, request)
+
+    for request in requests:
+        place(request)
+    return list(placed.values())
 
 
 def _warm(wanted: Wanted) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from reports import html, matrix, terminal
+from reports import html, marks, matrix, terminal
 from reports.record import LATEST, OUT, RecordError, read
 from reports.style import style_of
 from reports.writer import point
@@ -38,3 +38,6 @@ def closing(path: Path, reporter: Any) -> None:
     except Exception as error:
         reporter.write_line(f"no page: it can't be made of this record ({type(error).__name__}: {error})")
     reporter.write_line(f"record: {path}")
+    told = next((cell.case for _, cell in merged.cells() if marks.deviates(cell) or cell.stale), None)
+    if told is not None:
+        reporter.write_line(f"more:   python -m reports explain {told}")

@@ -43,9 +43,10 @@ def reasons(matrix: Matrix) -> Iterator[str]:
 def promised(column: Column, cell: Cell) -> str:
     """Return in a sentence what an answer was held against."""
     entry = contract_for(column.target.framework).promise(cell.case, column.target.device, column.target.version)
-    if entry is None or not entry.answers:
-        return "nobody promises that"
-    return f"{entry.strength}: {' or '.join(entry.answers)} ({entry.source})"
+    pinned = entry is not None and bool(entry.answers)
+    promise = f"{entry.strength} is {' or '.join(entry.answers)}: {entry.says} ({entry.source})" if entry and pinned else ""
+    said = "" if cell.answer else cell.why  # what a crash or a hang was
+    return "; ".join(filter(None, (said, promise))) or "nobody promises that"
 
 
 def named(column: Column, cell: Cell) -> str:
