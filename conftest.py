@@ -29,7 +29,7 @@ from reports.session import (
     is_deviation,
 )
 
-pytest_plugins = ("pytester", "reports.options")
+pytest_plugins = ("reports.options",)
 _SESSION = pytest.StashKey[Session]()
 
 

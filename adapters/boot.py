@@ -17,7 +17,7 @@ outgoing = os.fdopen(os.dup(1), "wb", 0)
 nothing = os.open(os.devnull, os.O_RDWR)
 os.dup2(nothing, 0)
 os.dup2(2, 1)
-outgoing.write(b"ready\n")
+outgoing.write(b"\nready\n")  # on a line of its own, whatever was greeted with before
 
 size = int(incoming.readline())
 data = b""

@@ -129,14 +129,13 @@ class Process:
             until = time.monotonic() + deadline
             said = self._line(deadline)
             for _ in range(_BANNER):  # a shell behind ssh may greet before Python starts
-                if said.endswith(b"ready"):
+                if said.strip() == b"ready":
                     return
                 said = self._line(max(until - time.monotonic(), 0.1))
         except WorkerFailed as failed:
             said = str(failed).encode()
-        if said != b"ready":
-            words = self._last_words() or said.decode("utf-8", "replace")[:200]
-            raise NotStarted(f"{where} is no Python that can be a worker (3.9 or later): {words}")
+        words = self._last_words() or said.decode("utf-8", "replace")[:200]
+        raise NotStarted(f"{where} is no Python that can be a worker (3.9 or later): {words}")
 
     def warm(self, device: str, deadline: float) -> None:
         """Let a simulation do its slow first operation before a question's time counts. Raises WorkerFailed."""

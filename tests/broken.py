@@ -24,7 +24,7 @@ def hello(request: dict[str, Any], **changes: Any) -> bytes:
     host = {"name": "cpu", "expression": "cpu", "evidence": "measured"}
     facts = {
         "type": "hello", "protocol": 1, "framework": request["framework"], "version": "1.0", "build": {}, "machine": {}, "environment": {},
-        "operations": ["tensor", "full", "add"], "dtypes": ["float32"], "environments": {},
+        "operations": ["tensor", "full", "ramp", "add"], "dtypes": ["float32"], "environments": {},
         "devices": {"cpu": {"available": True, "roles": {"host": host}}},
     }  # fmt: skip
     return reply(request, **{**facts, **changes})
@@ -40,6 +40,8 @@ def misbehave(mode: str, request: dict[str, Any]) -> None:
         say(b"\x00\xff not json\n" * 3)
     elif mode == "no-observation":
         say(reply(request, type="observation", observation=[]))
+    elif mode == "odd-step":
+        say(reply(request, type="observation", observation={"steps": {step["id"]: "fine" for step in request["program"]["steps"]}}))
     elif mode == "endless-line":
         block = b"x" * 65536
         while True:
@@ -68,7 +70,11 @@ def main() -> None:
         time.sleep(600)
     if mode == "not-python":
         sys.exit("what do you want of me?")
-    say(b"ready\n")
+    if mode == "endless-banner":
+        say(b"Welcome to this machine.\n" * 1000)
+    if mode == "banner":
+        say(b"Welcome to this machine.\r\n\nYour environment is ready\n>>> ")
+    say(b"\nready\n")
     source.read(int(source.readline()))
     for line in source:
         request = json.loads(line)
@@ -77,7 +83,8 @@ def main() -> None:
         if request["type"] == "hello":
             if mode == "dies-at-hello":
                 sys.exit("no library here")
-            say(hello(request, protocol=99) if mode == "newer-protocol" else hello(request))
+            odd: dict[str, dict[str, Any]] = {"newer-protocol": {"protocol": 99}, "odd-hello": {"operations": "all of them"}}
+            say(hello(request, **odd.get(mode, {})))
         elif request["type"] == "warm":
             say(reply(request, type="warm"))
         else:

@@ -65,11 +65,17 @@ def test_rubbish_on_standard_error_neither_blocks_nor_matters() -> None:
         ("not-python", "what do you want of me"),
         ("dies-at-hello", "no library here"),
         ("newer-protocol", "no hello of protocol 1"),
+        ("endless-banner", "no Python that can be a worker.*Welcome"),
     ],
 )
 def test_a_worker_that_does_not_start_says_why(mode: str, words: str) -> None:
     with worker(mode) as process, pytest.raises(NotStarted, match=words):
         process.hello(1 if mode == "silent" else 30)
+
+
+def test_a_greeting_before_the_worker_is_skipped_also_where_it_speaks_of_being_ready() -> None:
+    with worker("banner") as process:
+        assert process.hello(30)["framework"] == "numpy"
 
 
 def test_an_interpreter_without_the_framework_says_what_to_install() -> None:
