@@ -51,6 +51,14 @@ def test_a_framework_that_fails_costs_its_cells_and_no_others(record: Path, kind
     assert words in said
 
 
+@pytest.mark.parametrize(("glob", "status", "count"), [("placement/matmul/*", 0, NUMBER), ("placement/matmul/host-accelerator", 2, 1)])
+def test_who_refuses_on_one_device_says_nothing_of_two(record: Path, glob: str, status: int, count: int) -> None:
+    ask(*DUMMY, "--target", "dummy:refuses-computing", "--case", glob, f"--record={record}", expect=status)
+    found = cells(record)
+    assert len(found) == count  # the control is asked, and recorded only where it was selected
+    assert found["dummy:refuses-computing", "placement/matmul/host-accelerator"] == "inconclusive"
+
+
 def test_a_framework_that_floods_its_output_is_answered_all_the_same(record: Path) -> None:
     ask(*DUMMY, "--target", "dummy:prints-rubbish", *FEW, f"--record={record}")
     assert cells(record)[("dummy:prints-rubbish", "placement/matmul/device-device")] == "works"
