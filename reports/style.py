@@ -74,13 +74,14 @@ def wrapped(texts: Iterable[str], style: Style, indent: int = 0) -> Iterator[str
 
 
 def folded(label: str, width: int, most: int | None = None) -> list[str]:
-    """Return a label in lines, broken at spaces, behind a slash, and behind a dash where nothing else is left."""
+    """Return a label in lines, broken at spaces; a word that is too long behind a slash, or else behind a dash."""
     lines = [""]
-    for piece in re.findall(r"[^ /]*/?|[^ ]+|\s+", label):
-        for part in [piece] if len(piece.strip()) < width else re.findall(r"[^-]+-?", piece):
-            if len(lines[-1]) + len(part.rstrip()) > width and lines[-1].strip():
-                lines.append("  ")
-            lines[-1] += part if lines[-1].strip() else part.lstrip()
+    for word in re.findall(r"\S+\s*|\s+", label):
+        for piece in [word] if len(word.rstrip()) + 2 <= width else re.findall(r"[^/]*/?", word):
+            for part in [piece] if len(piece.rstrip()) + 2 <= width else re.findall(r"[^-]+-?", piece):
+                if len(lines[-1]) + len(part.rstrip()) > width and lines[-1].strip():
+                    lines.append("  ")
+                lines[-1] += part if lines[-1].strip() else part.lstrip()
     if most is not None and len(lines) > most:
         lines[most - 1] = lines[most - 1][: width - 2].rstrip(" ,") + " …"
     return [line.rstrip() for line in lines[:most]]

@@ -149,13 +149,15 @@ def _deviations(matrix: Matrix, style: Style) -> Iterator[str]:
     yield from (style.paint(line, "title") for line in wrapped(headline(matrix), style, 4))
     if not any(cell.behaves for _, cell in matrix.cells()):
         yield from wrapped([f"  {reason}" for reason in reasons(matrix)], style, 4)
-    groups: dict[tuple[str, str], dict[tuple[str, str], list[str]]] = {}
+    who: dict[tuple[str, str, str, str], list[str]] = {}
     for column, cell in matrix.cells():
         for said in ([promised(column, cell)] if marks.deviates(cell) else []) + ([cell.stale] if cell.stale else []):
-            outcomes = groups.setdefault((named(column, cell), said), {})
-            outcomes.setdefault((style.mark(marks.kind(cell)), cell.outcome), []).append(cell.case)
-    for (name, said), outcomes in groups.items():
-        yield from wrapped([f"{name}, {said}"], style, 4)
+            who.setdefault((said, style.mark(marks.kind(cell)), cell.outcome, cell.case), []).append(named(column, cell))
+    groups: dict[tuple[str, str], dict[tuple[str, str], list[str]]] = {}
+    for (said, mark, outcome, case), names in who.items():
+        groups.setdefault((", ".join(names), said), {}).setdefault((mark, outcome), []).append(case)
+    for (listed, said), outcomes in groups.items():
+        yield from wrapped([f"{listed}, {said}"], style, 4)
         for (mark, outcome), cases in outcomes.items():
             more = f" and {len(cases) - _LISTED} more" if len(cases) > _LISTED else ""
             yield from wrapped([f"    {mark} {outcome}: {', '.join(cases[:_LISTED])}{more}"], style, 6)

@@ -13,9 +13,7 @@ import pytest
 from adapters.lane import Settings
 from adapters.pool import Pool, misfit
 from adapters.targets import adapters, parse, plan
-from cases import catalogue, contract
-from reports.headline import promised
-from reports.matrix import build
+from cases import contract
 from reports.record import Writer, read
 from reports.run import Failure, Run, _check_path, _number
 from reports.session import ANSWER, Session, _joined, is_deviation
@@ -214,17 +212,3 @@ def test_only_what_a_cell_decided_is_a_deviation() -> None:
     assert is_deviation(report("answered garbage", "call", [(ANSWER, "garbage")]))
     assert not is_deviation(report(object(), "call", [(ANSWER, "garbage")])), "an error after the cell was there"
     assert not is_deviation(report("worker 'gw0' crashed", "???", [])), "a crash of xdist"
-
-
-def test_what_was_promised_is_told_with_its_reason(tmp_path: Path) -> None:
-    promises = contract.contract_for("torch").promises
-    name, entry = next((c, e) for c in catalogue() for e in promises if e.answers and e.speaks_of(c, "cuda", "2.15"))
-    facts = {"framework": "torch", "device": "cuda", "version": "2.15"}
-    writer = Writer(tmp_path / "r.jsonl", sample.header(["accel"], [name], **facts))
-    writer.write(sample.cell("accel", sample.CASES[0], case=name, verdict="deviates"))
-    writer.close(complete=True)
-    ((column, cell),) = ((column, cell) for column, cell in build([read(tmp_path / "r.jsonl")]).cells() if cell.case == name)
-    first = contract.contract_for("torch").promise(name, "cuda", "2.15")
-    assert first is not None
-    assert promised(column, cell) == f"{first.strength} is {' or '.join(first.answers)}: {first.says} ({first.source})"
-    assert entry.answers
