@@ -169,14 +169,18 @@ def scopes(talk: Talk, kind: str) -> None:
     offers(talk, "tensor", "add")
     refuse = refusing(talk, kind)
     for scope in ({"scope": "inference"}, {"scope": "default-device", "args": [at("host")]}):
-        region = {"id": "s0", **scope, "body": [*OPERANDS, refuse("s3", attempt=True), refuse("s4"), added("s5", "s1", "s1")]}
-        facts = talk.run(kind, [region, made("s6")])["steps"]
+        body = [*OPERANDS, refuse("s3", attempt=True), refuse("s4"), added("s5", "s1", "s1")]
+        facts = talk.run(kind, [{"id": "s0", **scope, "body": body}, made("s6")])["steps"]
         if fact_of(facts, "s0").keys() & {"not_offered", "not_modelled"}:
             continue
         error(facts, "s3")
         error(facts, "s4")
         untouched(facts, "s5", "after s4 had failed in the same scope")
         untouched(facts, "s6", "after s4 had failed in a scope before it")
+        facts = talk.run(kind, [{"id": "s0", **scope, "body": [step("s1", "levitate")]}, made("s2")])["steps"]
+        if "not_offered" not in fact_of(facts, "s0"):
+            raise Wrong(f"a scope of what isn't offered comes to {short(facts['s0'])}")
+        untouched(facts, "s2", "after what isn't offered, in a scope before it")
         return
     raise NotChecked("it offers no scope that is known here")
 

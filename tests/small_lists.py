@@ -150,7 +150,7 @@ class Run:
         global default
         if step["scope"] != "default-device" and not broken("ignores-scope"):
             raise NotOfferedError(f"lists have no {step['scope']}")
-        before = default
+        before, told = default, len(self.facts)
         if "args" in step:
             default = self.argument(step["args"][0])
         outer = self.facts
@@ -163,6 +163,9 @@ class Run:
                 self.facts = outer
             if not (self.ended and broken("keeps-default")):
                 default = before
+        why = next((fact["not_offered"] for fact in list(self.facts.values())[told:] if "not_offered" in fact), None)
+        if why and not broken("hollow-scopes"):
+            raise NotOfferedError(why)
         return {"kind": "none"}
 
     def operation(self, step: dict[str, Any]) -> dict[str, Any]:

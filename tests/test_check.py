@@ -131,6 +131,7 @@ FAULTS: list[tuple[str, Rule, str]] = [
     ("scope-goes-on", scopes, "step s6 is run after s4 had failed in a scope before it"),
     ("hides-body", scopes, "nothing is told of step s3, which was to be run"),
     ("goes-on", scopes, "step s5 is run after s4 had failed in the same scope"),
+    ("hollow-scopes", scopes, "a scope of what isn't offered comes to {.*none"),
     ("keeps-default", left, "for which no device is said was on the host, and then on the accelerator"),
     ("remembers", forgotten, 's2", "op": "observe".* is answered with {.*observation'),
     ("tells-the-time", repeated, "step s3 came to {.*, and then to {"),

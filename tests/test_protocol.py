@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from adapters.array_api_strict import ArrayApiStrict
+from adapters.jax import Jax
+from adapters.numpy import Numpy
 from adapters.targets import Spec
+from adapters.torch import Torch
 from adapters.worker import _State, understood
 from cases import catalogue
+from cases.words import OPERATIONS
+from tests.dummy import Dummy
 
-SCHEMA = json.loads((Path(__file__).parent.parent / "adapters" / "protocol.schema.json").read_text())
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "adapters" / "PROTOCOL.md").read_text("utf-8")
+SCHEMA = json.loads((ROOT / "adapters" / "protocol.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
@@ -108,6 +120,34 @@ def test_a_fact_is_one_thing_and_a_value_has_what_its_kind_says() -> None:
 )
 def test_a_line_of_another_form_is_refused_by_the_schema(line: dict[str, Any]) -> None:
     assert not VALIDATOR.is_valid(line)
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def test_the_pages_session_is_what_a_worker_really_says() -> None:
+    text = PAGE.split("```text\n")[1].split("```")[0]
+    lines = [" ".join(part.split()) for part in re.split(r"^(?=[<>] )", text, flags=re.MULTILINE) if part]
+    asked = [line[2:] for line in lines if line.startswith("> ")]
+    command = [sys.executable, "-m", "tests.small_worker"]
+    done = subprocess.run(command, cwd=ROOT, input="\n".join(asked) + "\n", capture_output=True, text=True, check=True)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [json.loads(line[2:]) for line in lines if line.startswith("< ")]
+    for line in asked:
+        assert line == "good morning" or "dance" in line or VALIDATOR.is_valid(json.loads(line))
+
+
+def test_the_page_has_every_operation_with_the_parameters_of_the_adapters() -> None:
+    told = {
+        name: tuple(filter(None, parameters.strip().split(", ")))
+        for parameters, names in re.findall(r"^\|([a-z, ]*)\| ((?:`\w+` ?)+)[|(]", PAGE, flags=re.MULTILINE)
+        for name in re.findall(r"\w+", names)
+    }
+    for cls in (Dummy, Numpy, Torch, Jax, ArrayApiStrict):
+        for name in OPERATIONS:
+            if hasattr(cls, name):
+                parameters = tuple(inspect.signature(getattr(cls, name)).parameters)[1:]
+                assert told.get(name) == parameters, f"PROTOCOL.md: {', '.join(parameters)} | {name}"
+    assert told.keys() == OPERATIONS.keys()
 
 
 def test_a_spec_in_another_environment_is_another_worker() -> None:
