@@ -47,8 +47,8 @@ def check(talk: Talk, devices: str = "*") -> Iterator[Finding]:
     here = {kind: facts for kind, facts in talk.hello["devices"].items() if facts["available"]}
     talk.kinds = tuple(kind for kind in here if fnmatchcase(kind, devices))
     if not talk.kinds and devices != "*":
-        known = "; ".join(f"{kind}: {facts.get('why', 'is here')}" for kind, facts in talk.hello["devices"].items())
-        raise NotStarted(f"no device kind {devices!r} is here ({known or 'it has none'})")
+        why = talk.hello["devices"].get(devices, {}).get("why", f"there are {', '.join(talk.hello['devices']) or 'none'}")
+        raise NotStarted(f"no device kind {devices!r} is here: {why}")
     for rule in message_rules.RULES:
         yield from _found(talk, rule, {"": partial(rule, talk)})
     for asked in program_rules.RULES:
