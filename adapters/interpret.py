@@ -6,16 +6,14 @@ that the program does not ask for: looking at metadata never waits, `observe` do
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from typing import Any
 
 from .base import MISSING, WHOLE, Adapter, HostBuffer, NotModelled, NotOffered, positions
 from .timing import time_loop
+from .wire import MUTE, clean, flattened, numbers, plain, refs, said
 
-_TEXT = 2000
-_MUTE = "(its text can't be had: str() raised"
 _STOP = ("not_offered", "not_modelled", "adapter_failed")
 _WITHOUT_VALUE = {"error", "skipped", *_STOP}
 #: What Python says of code that asks for what isn't there: no framework refuses like that.
@@ -70,7 +68,7 @@ class _Runner:
         #: How devices that aren't there were written.
         self.spelled: dict[str, str] = {}
         #: Modules whose code is the adapter's, and not the framework's.
-        self.own = {__name__, time_loop.__module__, *(cls.__module__ for cls in type(adapter).__mro__)}
+        self.own = {__name__, time_loop.__module__, plain.__module__, *(cls.__module__ for cls in type(adapter).__mro__)}
         self.poisoned = False
         self.ended = False
 
@@ -97,7 +95,7 @@ class _Runner:
         when = step.get("when")
         if when is not None and not any("error" in self.facts.get(w, {}) for w in when):
             return None
-        missing = next((ref for ref in _refs(step) if self.facts.get(ref, {}).keys() & _WITHOUT_VALUE), None)
+        missing = next((ref for ref in refs(step) if self.facts.get(ref, {}).keys() & _WITHOUT_VALUE), None)
         if missing is not None:
             return {"skipped": missing}
         with warnings.catch_warnings(record=True) as caught:
@@ -124,7 +122,7 @@ class _Runner:
     def failure(self, error: Exception, operation: str) -> dict[str, Any]:
         """Turn an exception into an error fact, into what a simulation cannot express, or into the adapter's own fault."""
         text = said(error)
-        if not text.startswith(_MUTE):  # adapters look at it
+        if not text.startswith(MUTE):  # adapters look at it
             meant = self.adapter.reinterpret(error)
             if isinstance(meant, NotModelled):
                 return {"not_modelled": said(meant)}
@@ -194,7 +192,7 @@ class _Runner:
         if "dtype" in arg:
             return self.adapter.dtype(arg["dtype"])
         if "data" in arg:
-            return _data(arg["data"], arg.get("imag"))
+            return numbers(arg["data"], arg.get("imag"))
         raise Malformed(f"no argument: {arg!r:.80}")
 
     def value(self, ref: str) -> Any:
@@ -233,7 +231,7 @@ class _Runner:
         """Read a value, waiting for it; a simulation without values says so."""
         facts = self.describe(value)
         if facts["kind"] == "handle" and (isinstance(value, list) or hasattr(value, "tolist")):
-            flat = _flat(value if isinstance(value, list) else value.tolist())
+            flat = flattened(value if isinstance(value, list) else value.tolist())
             return _Fact({**facts, "shape": [len(flat)], "elements": [plain(item) for item in flat[:WHOLE]]})
         if facts["kind"] != "tensor":
             return _Fact(facts)
@@ -314,58 +312,3 @@ def _hashed_alike(left: Any, right: Any) -> bool | None:
         return hash(left) == hash(right)
     except TypeError:
         return None
-
-
-def _refs(step: dict[str, Any]) -> list[str]:
-    found: list[str] = []
-
-    def walk(arg: Any) -> None:
-        if isinstance(arg, list):
-            for item in arg:
-                walk(item)
-        elif isinstance(arg, dict) and "ref" in arg:
-            found.append(arg["ref"])
-
-    walk(step.get("args", []))
-    walk(list(step.get("kw", {}).values()))
-    return found
-
-
-def _flat(values: Any) -> list[Any]:
-    return [x for item in values for x in _flat(item)] if isinstance(values, list) else [values]
-
-
-def _data(data: Any, imag: Any) -> Any:
-    if isinstance(data, list):
-        return [_data(d, None if imag is None else i) for d, i in zip(data, imag or data)]
-    if isinstance(data, str):
-        return float(data)
-    return data if imag is None else complex(data, imag)
-
-
-def plain(value: Any) -> Any:
-    """Return an element as JSON: bool, int, float (or nan, inf, -inf as text), [real, imaginary]."""
-    if not isinstance(value, (bool, int, float, complex, str)) and hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, complex):
-        return [plain(value.real), plain(value.imag)]
-    if isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    number = float(value)
-    return number if math.isfinite(number) else str(number)
-
-
-def said(thing: Any) -> str:
-    """Return what somebody's object says of itself: its `str` may raise."""
-    try:
-        return clean(str(thing))
-    except Exception as error:
-        return f"{_MUTE} {type(error).__name__})"
-
-
-def clean(text: str) -> str:
-    """Return a text that any JSON reader takes: lone surrogates escaped, length bounded."""
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return text if len(text) <= _TEXT else text[:_TEXT] + " […]"

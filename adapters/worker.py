@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .base import MISSING, Adapter, Unavailable, machine
-from .interpret import Malformed, clean, run
+from .interpret import Malformed, run
+from .wire import clean
 
 PROTOCOL = 1
 #: Message type -> what a request of it holds, beside its id.

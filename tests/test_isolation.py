@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from adapters.interpret import Malformed, clean, plain, run
+from adapters.interpret import Malformed, run
+from adapters.wire import clean, plain
 from cases.lab import Lab, Numbers, Symbol
 from tests.dummy import Dummy
 from tests.test_interpret import dummy, mixed, observed, traced

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.interpret import plain
+from adapters.wire import plain
 from cases import Case, catalogue
 from cases.answers import ALIAS, COMPARISON, IN_PLACE, MOVE, UNTOUCHED, WORKING, Inconclusive, Vocabulary, lands, placed, promotion
 from cases.lab import Lab, LanguageError, Numbers, Place, Program, Symbol
