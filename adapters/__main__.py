@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import math
 import os
 import shutil
 import sys
@@ -20,6 +19,8 @@ from adapters.targets import Selector, SelectorError, Spec, adapters, interprete
 
 #: What was asked for can't be done, as the one sentence on standard error says.
 COULD_NOT = 2
+#: Seconds that an answer may be waited for: a day.
+_LONGEST = 86400
 _EPILOG = """a worker is
   COMMAND ...   a program of its own, in any language, that is asked at once
   NAME          a framework that the suite has an adapter for, in this interpreter: numpy, torch, jax
@@ -80,8 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _checked(chosen: argparse.Namespace) -> int:
     if not chosen.worker:
         raise Problem("no worker is named; give a command, or a framework such as numpy; see --help")
-    if not (chosen.deadline > 0 and math.isfinite(chosen.deadline)):
-        raise Problem("--deadline wants seconds above 0")
+    if not 0 < chosen.deadline <= _LONGEST:
+        raise Problem(f"--deadline wants seconds above 0, up to {_LONGEST}")
     if importlib.util.find_spec("jsonschema") is None:
         # The schema is held against replies by what knows schemas; a second reading of our own could be wrong with the worker.
         raise Problem("jsonschema isn't installed, by which replies are held against the schema: pip install -e '.[tests]'")

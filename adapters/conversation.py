@@ -159,7 +159,7 @@ class Talk:
         self._next += 1
         if kind == "hello":
             more = {"framework": self.spec.framework, "adapter": self.spec.adapter, **more}
-        return {"type": kind, "id": self._next, **more}
+        return {"type": kind, "id": self._next, "deadline": self._patience if kind == "hello" else self.deadline, **more}
 
     def ask(self, request: Mapping[str, Any], process: Told | None = None) -> dict[str, Any]:
         """Return the reply to a request, with its id. Raises Wrong and WorkerFailed."""

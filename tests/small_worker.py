@@ -77,7 +77,7 @@ def answer(line: bytearray) -> dict[str, Any]:
     if not whole and not broken("echoes-ids"):
         return {"type": "error", "id": None, "error": "no id"}
     try:
-        if broken("strict-keys") and request.keys() - {"id", "type", "framework", "adapter", "device", "program", "roles"}:
+        if broken("strict-keys") and request.keys() - {"id", "type", "framework", "adapter", "device", "program", "roles", "deadline"}:
             raise MalformedError("a key that isn't known")
         if kind not in ("hello", "run", "warm"):
             return {"type": "error", "id": None if broken("forgets-ids") else number, "error": f"no type {kind}"}
