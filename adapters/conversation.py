@@ -198,7 +198,8 @@ class Talk:
         """Return the observation of a program. Raises Wrong and WorkerFailed."""
         reply = self.ask(self.request("run", device=kind, program={"steps": steps}, **more))
         if reply["type"] != "observation":
-            raise Wrong(f"a program is answered with {short(reply)}")
+            # Without its id, so that what is wrong on several devices is said once.
+            raise Wrong(f"a program is answered with {short({key: told for key, told in reply.items() if key != 'id'})}")
         observation: dict[str, Any] = reply["observation"]
         unknown = observation["steps"].keys() - set(_ids(steps))
         if unknown:
