@@ -23,7 +23,7 @@ COULD_NOT = 2
 _LONGEST = 86400
 _EPILOG = """a worker is
   COMMAND ...   a program of its own, in any language, that is asked at once
-  NAME          a framework that the suite has an adapter for, in this interpreter: numpy, torch, jax
+  NAME          a framework that the suite has a worker for: numpy, torch, jax in this interpreter, candle once it is built
   SELECTOR      one of its device kinds, or one in another interpreter: torch:meta, 'jax:cpu@old/bin/python'
 a word that could be a framework and a program is the framework; write ./torch for the program.
 
@@ -34,7 +34,7 @@ examples:
   python -m adapters check --framework mine --device gpu ssh there ./worker
   python -m adapters check --adapter mine=my_package.adapter:Mine mine
 
-exit status: 0 nothing is wrong; 1 something is; 2 the worker could not be started.
+exit status: 0 nothing is wrong; 1 something is; 2 the worker could not be started, or what it was to be asked is unclear.
 what the rules are: adapters/PROTOCOL.md. The worker is run, as you, with your environment.
 """
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verb = verbs.add_parser(
         "check", help="speak every message of the protocol to a worker, and say what it gets wrong", epilog=_EPILOG,
         description="Speak every message of the protocol to a worker, good and bad, and say in a list what it gets right and what wrong.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="%(prog)s [option ...] COMMAND ... | NAME | SELECTOR", formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     verb.add_argument("--framework", metavar="NAME", help="what a COMMAND is asked for (default: its name, without -worker)")
     verb.add_argument("--device", default="*", metavar="GLOB", help="ask about these device kinds of a COMMAND (default: all)")

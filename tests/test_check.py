@@ -306,7 +306,13 @@ def test_without_the_schemas_library_it_says_what_to_install(monkeypatch: pytest
 def test_help_says_what_a_worker_is_with_examples() -> None:
     done = ask("--help")
     assert done.returncode == 0
-    for words in ("python -m adapters check ./my-worker", "torch:meta", "--framework NAME", "exit status: 0 nothing is wrong"):
+    for words in (
+        "python -m adapters check ./my-worker",
+        "torch:meta",
+        "--framework NAME",
+        "exit status: 0 nothing is wrong",
+        "[option ...] COMMAND",
+    ):
         assert words in done.stdout
 
 
