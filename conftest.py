@@ -197,7 +197,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
     except OSError as error:  # a full disk: pytest keeps its cache now, and writes the reports that were asked for
         own.why = f"pytest can't write what it keeps of a run: {error}"
     finally:
-        session.exitstatus = own.finish(int(session.exitstatus), session.testsfailed)
+        session.exitstatus = own.finish(int(session.exitstatus), session.testsfailed, stopped=bool(session.shouldstop))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

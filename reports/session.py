@@ -20,7 +20,6 @@ from typing import Any
 
 import pytest
 
-from reports.closing import closing
 from reports.run import Failure, Run
 
 ROOT = Path(__file__).parent.parent
@@ -247,15 +246,17 @@ class Controller(Session):
         """End the run with the matrix and the page's path."""
         record = self._run.record
         if record is not None:
+            from reports.closing import closing  # xdist's workers show nothing, and need not load the views
+
             reporter.ensure_newline()
             closing(record, reporter)
             if self._apart and ROOT not in record.resolve().parents:
                 reporter.write_line("        (now that it is there, --record=PATH needs the equals sign: pytest takes it for tests)")
 
-    def finish(self, status: int, failed: int) -> int:
+    def finish(self, status: int, failed: int, *, stopped: bool) -> int:
         """Close the record and the pool and return the exit status: 0, 1, or another where what was asked could not be done."""
-        if self._config.option.maxfail and failed >= self._config.option.maxfail:
-            status = FAILED  # xdist calls it an interruption
+        if failed and (stopped or 0 < self._config.option.maxfail <= failed):
+            status = FAILED  # -x and --stepwise; xdist and pytest call it an interruption
         self._finished = True
         self._run.finish("stopped at a failure" if status == FAILED else "interrupted")
         if self._run.record is None:

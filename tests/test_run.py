@@ -93,13 +93,13 @@ def test_items_are_selected_by_name_and_by_id(record: Path) -> None:
     assert set(cells(record)) == {("dummy:accel", "placement/add/host-accelerator")}
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
-def test_stopping_at_the_first_failure_keeps_what_was_answered(record: Path, processes: str) -> None:
-    wanted = ("--target", "dummy:hangs", "--case", "placement/*", "--deadline", "2", "-x", "-n", processes)
-    ask(*DUMMY, *wanted, f"--record={record}", expect=1)
+@pytest.mark.parametrize("options", [("-x",), ("-x", "-n", "2"), ("--stepwise",)], ids=" ".join)
+def test_stopping_at_the_first_failure_keeps_what_was_answered(tmp_path: Path, record: Path, options: tuple[str, ...]) -> None:
+    wanted = ("--target", "dummy:hangs", "--case", "placement/*", "--deadline", "2", "-o", f"cache_dir={tmp_path / 'cache'}")
+    ask(*DUMMY, *wanted, *options, f"--record={record}", expect=1)
     assert cells(record)[("dummy:hangs", "placement/matmul/device-device")] == "hung"
     # Everything is asked ahead, and xdist's workers may start so slowly that all of it was answered by then.
-    assert read(record).why == "stopped at a failure" or (processes != "0" and read(record).complete)
+    assert read(record).why == "stopped at a failure" or ("-n" in options and read(record).complete)
 
 
 def test_the_last_failed_are_asked_again(tmp_path: Path, record: Path) -> None:
