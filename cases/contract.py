@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase, translate
+from fnmatch import translate
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ FOLDER = Path(__file__).parent / "contracts"
 PINS = ("guaranteed", "recommended")
 FREE = ("undocumented", "undefined")
 CONFORMS, DEVIATES, KNOWN, UNPINNED = "conforms", "deviates", "known-deviation", "unpinned"
+VERDICTS = (CONFORMS, DEVIATES, KNOWN, UNPINNED)
 
 
 class ContractError(Exception):
@@ -122,8 +123,13 @@ def _within(version: str, wanted: SpecifierSet) -> bool:
 @cache
 def contracts() -> Mapping[str, Contract]:
     """Return every contract by framework; `norm` is the array API standard's device rules."""
-    found = [read(path) for path in sorted(FOLDER.glob("*.toml"))]
-    return {contract.framework: contract for contract in found}
+    found: dict[str, Contract] = {}
+    for path in sorted(FOLDER.glob("*.toml")):
+        contract = read(path)
+        if contract.framework in found:
+            raise ContractError(f"{path.name}: another file speaks of {contract.framework} already; put all of it into one")
+        found[contract.framework] = contract
+    return found
 
 
 def contract_for(framework: str) -> Contract:
@@ -140,39 +146,41 @@ def read(path: Path) -> Contract:
     unknown = set(data) - {"framework", "promise", "deviation"}
     if unknown or not isinstance(data.get("framework"), str):
         raise ContractError(f"{path.name}: wants framework, [[promise]] and [[deviation]], not {sorted(unknown)}")
-    try:
-        return _contract(path, data)
-    except (TypeError, AttributeError) as error:
-        raise ContractError(f"{path.name}: an entry has a value of the wrong kind: {error}") from error
+    return Contract(data["framework"], _entries(path, data, "promise", "accepts"), _entries(path, data, "deviation", "answer"))
 
 
-def _contract(path: Path, data: Mapping[str, Any]) -> Contract:
-    return Contract(
-        data["framework"],
-        tuple(_entry(path, n, item, "accepts") for n, item in enumerate(data.get("promise", []), 1)),
-        tuple(_entry(path, n, item, "answer") for n, item in enumerate(data.get("deviation", []), 1)),
-    )
+def _entries(path: Path, data: Mapping[str, Any], what: str, key: str) -> tuple[Entry, ...]:
+    found = data.get(what, [])
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise ContractError(f"{path.name}: {what} is no list of tables; write [[{what}]] over each")
+    return tuple(_entry(f"{path.name}: {what} {n}", item, key) for n, item in enumerate(found, 1))
 
 
-def _entry(path: Path, number: int, item: Mapping[str, Any], key: str) -> Entry:
-    where = f"{path.name}: {'promise' if key == 'accepts' else 'deviation'} {number}"
+def _entry(where: str, item: Mapping[str, Any], key: str) -> Entry:
     unknown = set(item) - {"cases", "targets", key, "strength", "source", "says", "versions"}
     if unknown:
-        raise ContractError(f"{where}: unknown key {sorted(unknown)[0]!r}")
-    strength = item.get("strength", "guaranteed") if key == "accepts" else "guaranteed"
-    if strength not in PINS + FREE:
-        raise ContractError(f"{where}: strength {strength!r} is none of {', '.join(PINS + FREE)}")
-    answers = item.get(key, [])
-    answers = [answers] if isinstance(answers, str) else answers
-    if bool(answers) == (strength in FREE):
+        raise ContractError(f"{where}: unknown key {min(unknown)!r}")
+    given = {"targets": ["*"], "strength": PINS[0], "versions": "", "source": "", "says": "", "cases": [], key: [], **item}
+    for name in ("cases", "targets", key):
+        if name == key and isinstance(given[key], str):
+            given[key] = [given[key]]
+        if not isinstance(given[name], list) or not all(isinstance(text, str) for text in given[name]):
+            raise ContractError(f"{where}: {name} is {item[name]!r:.80}, not a list of texts")
+    for name in ("strength", "versions", "source", "says"):
+        if not isinstance(given[name], str):
+            raise ContractError(f"{where}: {name} is {item[name]!r:.80}, not a text")
+    if given["strength"] not in PINS + FREE:
+        raise ContractError(f"{where}: strength {given['strength']!r} is none of {', '.join(PINS + FREE)}")
+    strength = given["strength"] if key == "accepts" else PINS[0]
+    if bool(given[key]) == (strength in FREE):
         raise ContractError(f"{where}: {key} goes with the strengths {' and '.join(PINS)}, and only with them")
-    if not item.get("cases") or not str(item.get("source", "")).startswith("https://") or not item.get("says"):
+    if not given["cases"] or not given["targets"] or not given["source"].startswith("https://") or not given["says"]:
         raise ContractError(f"{where}: wants cases, a source (https://…) and what it says")
     try:
-        versions = SpecifierSet(item.get("versions", ""))
+        versions = SpecifierSet(given["versions"])
     except InvalidSpecifier as error:
         raise ContractError(f"{where}: {error}") from error
-    return Entry(tuple(item["cases"]), tuple(item.get("targets", ["*"])), tuple(answers), strength, item["source"], item["says"], versions)
+    return Entry(tuple(given["cases"]), tuple(given["targets"]), tuple(given[key]), strength, given["source"], given["says"], versions)
 
 
 def check(names: Iterable[str], words: Mapping[str, Iterable[str]]) -> None:
@@ -181,7 +189,7 @@ def check(names: Iterable[str], words: Mapping[str, Iterable[str]]) -> None:
     for contract in contracts().values():
         for entry in (*contract.promises, *contract.deviations):
             for glob in entry.cases:
-                matching = [name for name in known if fnmatchcase(name, glob)]
+                matching = [glob] if glob in words else list(filter(re.compile(translate(glob)).match, known))
                 if not matching:
                     raise ContractError(f"contract {contract.framework}: no case matches {glob!r}")
                 for name in matching:
