@@ -64,13 +64,11 @@ class Pool:
                 found: dict[str, Target] = {}
                 for wanted, lane in self._hosts:
                     hello, why = lane.hello()
-                    if hello is not None and (wrong := misfit(hello)):
-                        hello, why = None, f"{wanted.spec.framework}: its hello isn't made as the protocol says: {wrong}"
                     for selector in wanted.selectors:
                         for target in _chosen(selector, wanted, hello, why):
                             if target["target"] in found and found[target["target"]]["spec"] != target["spec"]:
-                                name = target["target"]
-                                raise NotStarted(f"two targets are called {name}: give one a label, as in old={name}")
+                                other = replace(selector, label=f"{selector.label or 'other'}2")
+                                raise NotStarted(f"two targets are called {target['target']}: give each its own label, as in {other}")
                             explicit = target["explicit"] or found.get(target["target"], {}).get("explicit", False)
                             found[target["target"]] = {**target, "explicit": explicit}
                 for absent in self._absent:
@@ -238,28 +236,6 @@ def _phrases(hello: dict[str, Any], environments: dict[str, dict[str, str]]) -> 
         return {}
     variables = {f"environment/{name}": "\n".join(f"{k}={v}" for k, v in wanted.items()) for name, wanted in environments.items()}
     return {"phrases": {**hello["phrases"], **variables}}
-
-
-def misfit(hello: dict[str, Any]) -> str:
-    """Return what is wrong with the form of a hello, "" when nothing is."""
-    kinds: dict[str, type] = {"version": str, "build": dict, "machine": dict, "environment": dict, "environments": dict, "devices": dict}
-    kinds |= {"operations": list, "dtypes": list}
-    for key, kind in kinds.items():
-        if not isinstance(hello.get(key), kind):
-            return f"{key} is {hello.get(key)!r:.80}"
-    phrases = hello.get("phrases", {})
-    if not isinstance(phrases, dict) or not all(isinstance(text, str) for text in phrases.values()):
-        return f"phrases is {phrases!r:.80}"
-    for name, facts in hello["devices"].items():
-        roles = facts.get("roles") if isinstance(facts, dict) else None
-        fits = isinstance(facts, dict) and isinstance(facts.get("environments", {}), dict)
-        if not fits or (facts.get("available") and not isinstance(roles, dict)):
-            return f"device {name} is {facts!r:.80}"
-        for role, said in (roles or {}).items():
-            fits = isinstance(said, dict) and all(isinstance(said.get(k), str) for k in ("name", "expression", "evidence"))
-            if not fits or said["evidence"] not in ("measured", "simulated", "documented"):
-                return f"role {role} of {name} is {said!r:.80}"
-    return ""
 
 
 def _unavailable(name: str, why: str, explicit: bool) -> Target:

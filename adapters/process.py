@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from adapters.guard import GUARD
+from adapters.hello import misfit
 from adapters.targets import Spec, interpreter
 from adapters.worker import ADAPTERS, PROTOCOL
 
@@ -122,6 +123,8 @@ class Process:
             raise NotStarted(f"{self.spec.framework} {cannot} in {where}: {reply.get('why')}{hint}")
         if reply.get("type") != "hello" or reply.get("protocol") != PROTOCOL:
             raise NotStarted(f"{self.spec.framework} in {where}: no hello of protocol {PROTOCOL}: {reply.get('error', reply)}"[:600])
+        if wrong := misfit(reply):
+            raise NotStarted(f"{self.spec.framework}: its hello isn't made as the protocol says: {wrong}")
         return reply
 
     def _ready(self, where: str, deadline: float) -> None:

@@ -55,6 +55,11 @@ class Selector:
             return f"{self.label}={plain}"
         return f"{plain}@{self.command}" if self.command else plain
 
+    def chose(self, name: str, framework: str, device: str) -> bool:
+        """Say whether a target of this name is one that this selector means."""
+        fits = fnmatchcase(framework, self.framework) and fnmatchcase(device, self.device)
+        return fits and name == self.name(framework, device)
+
     def argv(self) -> tuple[str, ...] | None:
         """Return the command to run, None for the suite's own interpreter. Raises SelectorError."""
         if self.command is None:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import re
+import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cases.answers import CLASSES
+from cases.contract import VERDICTS
 from cases.judge import ANSWERED, BEHAVIOUR, EVIDENCE, STATUSES
 
 #: The version of the file format. Readers refuse newer ones and know all older ones.
 SCHEMA = 1
+#: So deep may a line be nested: what a suite writes is a tenth of that, and whoever shows it goes down a call for each level.
+DEPTH = 64
+#: What a case and an outcome are called. Views take words apart and put them into markup.
+_CASE = "[a-z]+(/[a-z0-9_-]+){1,3}"
+_OUTCOME = "[a-z0-9]+(-[a-z0-9]+)*"
 
 
 class RecordError(Exception):
@@ -19,17 +28,46 @@ class RecordError(Exception):
 
 
 class MalformedError(Exception):
-    """A part of a record that lacks something; the message says what."""
+    """A part of a record that isn't made as it must be; the message says what, with the part as its subject."""
 
 
-def _get(data: Any, key: str, kind: type | tuple[type, ...], default: Any = ...) -> Any:
-    """Return what stands under a key, of the right type; with a default it may be absent or null."""
-    value = data.get(key) if isinstance(data, Mapping) else None
+def get(data: Any, key: str, kind: type | tuple[type, ...], default: Any = ...) -> Any:
+    """Return what stands under a key, of the right type; with a default it may be absent or null. Raises MalformedError."""
+    value = data.get(key) if isinstance(data, dict) else None
     if value is None and default is not ...:
         return default
-    if not isinstance(value, kind):
-        raise MalformedError(f"{key!r}")
+    if value is None:
+        raise MalformedError(f"lacks {key!r}")
+    # To Python a bool is an int, to JSON it is no number.
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise MalformedError(f"has {reprlib.repr(value)} as {key!r}")
     return value
+
+
+def one_of(data: Any, key: str, words: Sequence[str | None]) -> Any:
+    """Return the word under a key, which must be one of these. Raises MalformedError."""
+    value = data.get(key)
+    if value is None and None not in words:
+        raise MalformedError(f"lacks {key!r}")
+    if not isinstance(value, str | None) or value not in words:
+        raise MalformedError(f"has {reprlib.repr(value)} as {key!r}")
+    return value
+
+
+def texts(data: Any, key: str, default: Any = ...) -> Mapping[str, str]:
+    """Return a table of texts. Raises MalformedError."""
+    found: Mapping[str, str] = get(data, key, dict, default)
+    for name in found:
+        get(found, name, str)
+    return found
+
+
+def names(data: Any, key: str, pattern: str = "(?s:.*)") -> tuple[str, ...]:
+    """Return a list of texts that fit a pattern. Raises MalformedError."""
+    found = get(data, key, list)
+    if not all(isinstance(name, str) and re.fullmatch(pattern, name) for name in found):
+        raise MalformedError(f"has {reprlib.repr(found)} as {key!r}")
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -60,21 +98,26 @@ class Target:
     @classmethod
     def from_json(cls, name: str, data: Mapping[str, Any]) -> Target:
         """Take one entry of a header's `targets`. Raises MalformedError."""
-        if not _get(data, "available", bool):
-            return cls(name, False, why=_get(data, "why", str))
-        roles = _get(data, "roles", dict)
-        for facts in roles.values():
-            for key in ("name", "expression", "evidence"):
-                _get(facts, key, str)
+        if not get(data, "available", bool):
+            return cls(name, False, why=get(data, "why", str))
+        roles = get(data, "roles", dict)
+        for role in roles:
+            for key in ("name", "expression"):
+                get(get(roles, role, dict), key, str)
+            one_of(roles[role], "evidence", EVIDENCE)
+        # Of what else the worker said these are read when its code is written out.
+        get(data, "adapter", str, None)
+        for key in ("spelled", "phrases"):
+            texts(data, key, {})
         own = {
             "framework", "device", "version", "build", "machine", "environment", "roles", "operations", "dtypes", "environments",
             "label", "available", "target", "why",
         }  # fmt: skip
         return cls(
-            name, True, framework=_get(data, "framework", str), device=_get(data, "device", str), version=_get(data, "version", str),
-            label=_get(data, "label", str, None), build=_get(data, "build", dict), machine=_get(data, "machine", dict),
-            environment=_get(data, "environment", dict), roles=roles, operations=tuple(_get(data, "operations", list)),
-            dtypes=tuple(_get(data, "dtypes", list)), environments=tuple(_get(data, "environments", list)),
+            name, True, framework=get(data, "framework", str), device=get(data, "device", str), version=get(data, "version", str),
+            label=get(data, "label", str, None), build=texts(data, "build"), machine=texts(data, "machine"),
+            environment=texts(data, "environment"), roles=roles, operations=names(data, "operations"),
+            dtypes=names(data, "dtypes"), environments=names(data, "environments"),
             more={key: value for key, value in data.items() if key not in own},
         )  # fmt: skip
 
@@ -133,19 +176,30 @@ class Cell:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Cell:
-        """Take one line of a record. Raises MalformedError."""
-        cell = cls(
-            target=_get(data, "target", str), case=_get(data, "case", str), program=_get(data, "program", str),
-            status=_get(data, "status", str), answer=_get(data, "answer", str, None), kind=_get(data, "class", str, None),
-            facets=_get(data, "facets", dict), evidence=_get(data, "evidence", str), verdict=_get(data, "verdict", str, None),
-            norm=_get(data, "norm", str, None), why=_get(data, "why", str, ""), stale=_get(data, "stale", str, ""),
-            control=_get(data, "control", str, ""),
-            seconds=_get(data, "seconds", (int, float), None),
-            answers=tuple(map(str, _get(data, "answers", list, ()))), observation=_get(data, "observation", dict, None),
+        """Take one line of a record: all that a view reads is of the form that it reads. Raises MalformedError."""
+        status = one_of(data, "status", STATUSES)
+        answered, behaves = status == ANSWERED, status in BEHAVIOUR
+        # Nothing but an answer may look like one.
+        answer = get(data, "answer", str, None)
+        if (answer is not None) != answered or not re.fullmatch(_OUTCOME, answer or status):
+            raise MalformedError(f"has {reprlib.repr(answer)} as 'answer' of what is {status}")
+        verdicts = VERDICTS if behaves else (None,)
+        seconds = get(data, "seconds", (int, float), None)
+        if seconds is not None and not 0 <= seconds < math.inf:
+            raise MalformedError(f"has {reprlib.repr(seconds)} as 'seconds'")
+        case = get(data, "case", str)
+        if not re.fullmatch(_CASE, case):
+            raise MalformedError(f"has {reprlib.repr(case)} as 'case'")
+        observation = get(data, "observation", dict, ... if answered else None)
+        if observation is not None:
+            _check_observation(observation)
+        return cls(
+            target=get(data, "target", str), case=case, program=get(data, "program", str), status=status, answer=answer,
+            kind=one_of(data, "class", tuple(CLASSES) if answered else (None,)), facets=get(data, "facets", dict),
+            evidence=one_of(data, "evidence", EVIDENCE), verdict=one_of(data, "verdict", verdicts), norm=one_of(data, "norm", verdicts),
+            why=get(data, "why", str, ""), control=get(data, "control", str, ""), stale=get(data, "stale", str, ""), seconds=seconds,
+            answers=names(data, "answers", _OUTCOME) if "answers" in data else (), observation=observation,
         )  # fmt: skip
-        if cell.status not in STATUSES or cell.evidence not in EVIDENCE or cell.kind not in (None, *CLASSES):
-            raise MalformedError("words for status, evidence and class that this suite knows")
-        return cell
 
     def to_json(self, *, observation: bool = True) -> dict[str, Any]:
         """Return the cell as it stands in a record, with or without what was observed."""
@@ -177,3 +231,34 @@ class Cell:
         facts = [*seen.get("steps", {}).values(), seen.get("drain") or {}]
         errors = [fact["error"] for fact in facts if "error" in fact]
         return next((error for error in errors if error["type"] == self.facets.get("error.type")), errors[0] if errors else None)
+
+
+def readable(line: Mapping[str, Any]) -> None:
+    """Check that a cell, once it is written, can be read again. Raises MalformedError."""
+    shallow(line)
+    Cell.from_json(line)
+
+
+def shallow(line: Any) -> None:
+    """Check that a line isn't nested so deeply that it could not be shown. Raises MalformedError."""
+    level = [line]
+    for _ in range(DEPTH):
+        level = [part for one in level if isinstance(one, dict | list) for part in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return
+    raise MalformedError("is nested too deeply")
+
+
+def _check_observation(observation: Mapping[str, Any]) -> None:
+    """Check what views read of an observation. Raises MalformedError."""
+    texts(observation, "spelled", {})
+    steps = get(observation, "steps", dict)
+    for fact in (*(get(steps, step, dict) for step in steps), get(observation, "drain", dict, {})):
+        if "error" in fact:
+            error = get(fact, "error", dict)
+            get(error, "type", str), get(error, "text", str)
+        if "warnings" in fact:
+            for warning in get(fact, "warnings", list):
+                get(warning, "category", str), get(warning, "text", str)
+        if "value" in fact and "size" in get(fact, "value", dict):
+            get(fact["value"], "size", int)

@@ -7,16 +7,23 @@ A record without a footer is truncated: it can be read, and whoever shows it say
 from __future__ import annotations
 
 import json
+import math
+import re
+import reprlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reports.cells import SCHEMA, Cell, MalformedError, RecordError, Target
+from reports.cells import DEPTH, SCHEMA, Cell, MalformedError, RecordError, Target, get, names, shallow
 from reports.writer import LATEST, OUT, Writer, default_path
 
 __all__ = ["LATEST", "OUT", "SCHEMA", "Cell", "Record", "RecordError", "Target", "Writer", "default_path", "read"]
+
+#: UTC, to the second.
+_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|\+00:00)"
+
 
 @dataclass(frozen=True)
 class Record:
@@ -37,16 +44,26 @@ class Record:
     #: Why it isn't complete, in a sentence.
     why: str = ""
     finished: str = ""
-    #: Cells that were selected and are not there; None when nothing says how many.
-    missing: int | None = 0
+    #: Cells that were selected and are not there.
+    missing: int = 0
 
     @cached_property
     def warning(self) -> str:
         """Return the sentence that everything that shows an incomplete record shows first; else "" ."""
         if self.complete:
             return ""
-        gap = "an unknown number of" if self.missing is None else str(self.missing)
-        return f"{self.path.name} is incomplete, {gap} cells are missing: {self.why or 'the run did not finish'}"
+        return f"{self.path.name} is incomplete, {self.missing} cells are missing: {self.why or 'the run did not finish'}"
+
+
+def _finite(text: str) -> float:
+    """Return a number; JSON has no others than finite ones, and neither has what is made of a record."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+_JSON = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def read(path: Path) -> Record:
@@ -57,15 +74,15 @@ def read(path: Path) -> Record:
     header, targets = _header(path, lines[0][1])
     whole = lines[-1][2]
     cells: dict[tuple[str, str], Cell] = {}
-    footer: dict[str, Any] | None = None
+    footer: Mapping[str, Any] | None = None
     for number, text, finished in lines[1:]:
         if footer is not None:
             raise RecordError(f"{path}, line {number}: there is more after the footer; two runs wrote to it, so run one of them again")
         if not finished:
             break
         line = _parsed(path, number, text)
-        if line.get("type") == "footer":
-            footer = line
+        if line["type"] == "footer":
+            footer = _footer(path, number, line)
         else:
             cell = _cell(path, number, line, targets)
             cells[cell.target, cell.case] = _merged(cells.get((cell.target, cell.case)), cell)
@@ -94,11 +111,24 @@ def _lines(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
 
 def _parsed(path: Path, number: int, text: bytes) -> dict[str, Any]:
     try:
-        line = json.loads(text)
+        line = _loaded(text)
     except ValueError as error:
-        raise _damaged(path, number, "not JSON") from error
+        raise _damaged(path, number, str(error)) from error
     if not isinstance(line, dict) or line.get("type") not in ("cell", "footer"):
         raise _damaged(path, number, "neither a cell nor a footer")
+    return line
+
+
+def _loaded(text: bytes) -> Any:
+    """Return what a line of JSON says. Raises ValueError with what is wrong in a few words."""
+    try:
+        line = _JSON.decode(text.decode("utf-8-sig"))
+        if text.count(b"[") + text.count(b"{") > DEPTH:
+            shallow(line)
+    except ValueError:
+        raise ValueError("it is no JSON") from None
+    except (RecursionError, MalformedError):
+        raise ValueError("it is nested too deeply") from None
     return line
 
 
@@ -108,20 +138,26 @@ def _damaged(path: Path, number: int, what: str) -> RecordError:
 
 def _header(path: Path, text: bytes) -> tuple[dict[str, Any], dict[str, Target]]:
     try:
-        header = json.loads(text)
+        header = _loaded(text)
     except ValueError:
         header = None
-    if not isinstance(header, dict) or header.get("type") != "header" or not isinstance(header.get("schema"), int):
+    schema = header.get("schema") if isinstance(header, dict) and header.get("type") == "header" else None
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise RecordError(f"{path} is no record of this suite (its first line is no header); name a file that `pytest --record` wrote")
-    if header["schema"] > SCHEMA:
-        raise RecordError(f"{path} has schema {header['schema']} and this suite reads up to {SCHEMA}: read it with the suite that wrote it")
+    if schema > SCHEMA:
+        raise RecordError(f"{path} has schema {schema} and this suite reads up to {SCHEMA}: read it with the suite that wrote it")
     try:
-        for key, kind in (("suite", str), ("started", str), ("scope", dict), ("case_set", str), ("targets", dict)):
-            if not isinstance(header.get(key), kind):
-                raise MalformedError(repr(key))
-        targets = {name: Target.from_json(name, facts) for name, facts in header["targets"].items()}
+        for key in ("suite", "case_set"):
+            get(header, key, str)
+        if not re.fullmatch(_TIME, get(header, "started", str)):
+            raise MalformedError(f"has {reprlib.repr(header['started'])} as 'started'")
+        scope = get(header, "scope", dict)
+        get(scope, "selected", int)
+        for key in ("targets", "cases"):
+            names(scope, key)
+        targets = {name: Target.from_json(name, facts) for name, facts in get(header, "targets", dict).items()}
     except MalformedError as error:
-        raise _damaged(path, 1, f"the header lacks {error}") from error
+        raise _damaged(path, 1, f"the header {error}") from error
     return header, targets
 
 
@@ -129,10 +165,19 @@ def _cell(path: Path, number: int, line: Mapping[str, Any], targets: Mapping[str
     try:
         cell = Cell.from_json(line)
     except MalformedError as error:
-        raise _damaged(path, number, f"the cell lacks {error}") from error
+        raise _damaged(path, number, f"the cell {error}") from error
     if cell.target not in targets:
         raise _damaged(path, number, f"target {cell.target!r} is not in the header")
     return cell
+
+
+def _footer(path: Path, number: int, line: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        for key, kind in (("complete", bool), ("cells", int), ("missing", int), ("finished", str), ("why", str)):
+            get(line, key, kind)
+    except MalformedError as error:
+        raise _damaged(path, number, f"the footer {error}") from error
+    return line
 
 
 def _merged(before: Cell | None, cell: Cell) -> Cell:
@@ -147,17 +192,13 @@ def _record(
     path: Path, header: Mapping[str, Any], targets: dict[str, Target], cells: dict[tuple[str, str], Cell],
     footer: Mapping[str, Any] | None, whole: bool,
 ) -> Record:  # fmt: skip
-    common = (path, str(header["suite"]), str(header["started"]), header["scope"], str(header["case_set"]), targets, cells)
+    common = (path, header["suite"], header["started"], header["scope"], header["case_set"], targets, cells)
     if footer is None:
-        selected = header["scope"].get("selected")
-        missing = max(selected - len(cells), 0) if isinstance(selected, int) else None
+        missing = max(header["scope"]["selected"] - len(cells), 0)
         cut = "" if whole else ", in the middle of a line"
         return Record(*common, complete=False, why=f"it has no footer, the run that wrote it was ended from outside{cut}", missing=missing)
-    if footer.get("cells") != len(cells):
-        raise RecordError(f"{path} has {len(cells)} cells but its footer counts {footer.get('cells')}: lines were lost, so run it again")
-    gap = footer.get("missing", 0)
-    gap = len(gap) if isinstance(gap, list) else gap if isinstance(gap, int) else None
+    if footer["cells"] != len(cells):
+        raise RecordError(f"{path} has {len(cells)} cells but its footer counts {footer['cells']}: lines were lost, so run it again")
     return Record(
-        *common, complete=footer.get("complete") is True, why=str(footer.get("why", "")), finished=str(footer.get("finished", "")),
-        missing=gap,
+        *common, complete=footer["complete"], why=footer["why"], finished=footer["finished"], missing=footer["missing"]
     )  # fmt: skip

@@ -23,6 +23,7 @@ from cases.case import Case, CatalogueError, catalogue
 from cases.contract import ContractError, check, contract_for
 from cases.controls import held
 from cases.judge import applicable, judge
+from reports.cells import readable
 from reports.record import RecordError, Writer, default_path
 
 #: The most that `--deadline` may be: a day.
@@ -85,7 +86,7 @@ class Run:
         if missing:
             raise Failure("a target that was named didn't start: " + "; ".join(missing))
         for selector in self._typed:
-            if not any(t["available"] and t["target"] == selector.name(t["framework"], t["device"]) for t in found):
+            if not any(t["available"] and selector.chose(t["target"], t["framework"], t["device"]) for t in found):
                 whys = "; ".join(dict.fromkeys(t["why"] for t in found if not t["available"])) or "nothing matches"
                 raise Failure(f"target {selector}: nothing that it matches is here: {whys[:600]}")
         if not any(t["available"] for t in found):
@@ -223,7 +224,9 @@ def _check_path(path: str | None) -> None:
 def _judged(case: Case, target: Mapping[str, Any], reply: Mapping[str, Any]) -> dict[str, Any]:
     """Judge a reply; one that isn't made as the protocol says costs its cell and nothing else."""
     try:
-        return judge(case, target, reply)
+        cell = judge(case, target, reply)
+        readable(cell)
+        return cell
     except Exception as error:
         why = f"the worker's observation isn't made as the protocol says: {type(error).__name__}: {error}"
         return judge(case, target, {"status": "inconclusive", "why": why})

@@ -42,6 +42,10 @@ def misbehave(mode: str, request: dict[str, Any]) -> None:
         say(reply(request, type="observation", observation=[]))
     elif mode == "odd-step":
         say(reply(request, type="observation", observation={"steps": {step["id"]: "fine" for step in request["program"]["steps"]}}))
+    elif mode == "odd-size":  # no answer is made of it, but a record with it could not be shown
+        say(reply(request, type="observation", observation={"steps": {"s1": {"value": {"kind": "times", "size": "big"}}}}))
+    elif mode == "deep-step":
+        say(reply(request, type="observation", observation={"steps": {"s1": {"deep": json.loads("[" * 99 + "]" * 99)}}}))
     elif mode == "endless-line":
         block = b"x" * 65536
         while True:

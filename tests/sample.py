@@ -12,7 +12,8 @@ from adapters.base import Adapter
 from adapters.interpret import run
 from cases import catalogue
 from cases.judge import applicable, judge
-from reports.record import Writer
+from reports.matrix import Matrix, build
+from reports.record import Writer, read
 from tests.dummy import Dummy
 
 #: Small questions: one that works, one that is refused, one that a defect gets wrong, one without a peer, equality.
@@ -21,7 +22,13 @@ CASES = (
     "scalars/one-element/host-accelerator/left", "moving/to-same/object", "moving/equality/host-accelerator",
     "moving/equality/accelerator-peer",
 )  # fmt: skip
+ROOT = Path(__file__).parent.parent
 KINDS = ("accel", "no-peer", "copies-on-same-to")
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Return what the lines of a record say."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 @cache
@@ -71,3 +78,16 @@ def record(path: Path, kinds: Iterable[str] = KINDS, cases: Iterable[str] = CASE
             writer.write(cell(kind, case))
     writer.close(complete=True)
     return path
+
+
+def one_cell(path: Path, cell: dict[str, Any], **changes: Any) -> Path:
+    """Write a record of the healthy dummy with one cell."""
+    writer = Writer(path, header(["accel"], [cell["case"]], **changes))
+    writer.write(cell)
+    writer.close(complete=True)
+    return path
+
+
+def matrix(*paths: Path) -> Matrix:
+    """Merge records."""
+    return build([read(path) for path in paths])

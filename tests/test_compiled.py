@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 
 from adapters import compiled
-from adapters.pool import misfit
+from adapters.hello import misfit
 from adapters.process import NotStarted, Process
 from adapters.source import UnclearError
 from adapters.targets import Selector, Spec, adapters, parse, plan

@@ -1,12 +1,11 @@
-"""Records: what is written is what is read, and what is broken is said in one sentence."""
+"""Reading a record: what is written is what is read, and what is broken is said in one sentence."""
 
 from __future__ import annotations
 
 import json
-import os
+import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
-from cases.judge import STATUSES
-from reports import writer as writing
+from cases.answers import CLASSES
+from cases.contract import VERDICTS
+from cases.judge import BEHAVIOUR, EVIDENCE, STATUSES
 from reports.cells import Cell, Target
-from reports.record import SCHEMA, Record, RecordError, Writer, default_path, read
+from reports.record import SCHEMA, Record, RecordError, Writer, read
 from tests import sample
-
-ROOT = Path(__file__).parent.parent
-VALIDATOR = Draft202012Validator(json.loads((ROOT / "reports" / "record.schema.json").read_text("utf-8")))
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+from tests.sample import ROOT, lines
 
 
 def replaced(path: Path, number: int, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Path:
@@ -36,166 +29,6 @@ def replaced(path: Path, number: int, change: Callable[[dict[str, Any]], dict[st
     found[number - 1] = change(found[number - 1])
     path.write_text("".join(json.dumps(line) + "\n" for line in found))
     return path
-
-
-# --- writing -------------------------------------------------------------------------------------
-
-
-def test_every_line_of_a_record_fits_the_schema(tmp_path: Path) -> None:
-    found = lines(sample.record(tmp_path / "r.jsonl"))
-    assert [line["type"] for line in found] == ["header", *["cell"] * len(sample.KINDS) * len(sample.CASES), "footer"]
-    for line in found:
-        VALIDATOR.validate(line)
-
-
-@pytest.mark.parametrize("status", [s for s in STATUSES if s != "answered"])
-def test_a_cell_without_an_answer_fits_the_schema(status: str) -> None:
-    from cases import catalogue
-    from cases.judge import judge
-
-    cell = judge(catalogue()[sample.CASES[0]], sample.target("accel"), {"status": status, "why": "so it was"})
-    VALIDATOR.validate(cell)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"answer": None}, {"class": None}, {"verdict": "fine"}, {"status": "passed"}, {"evidence": "recorded"}, {"program": "xyz"},
-        {"status": "crashed", "why": "died"}, {"colour": "blue"}, {"answers": ["works"]},
-    ],
-)  # fmt: skip
-def test_the_schema_refuses_what_is_no_cell(change: dict[str, Any]) -> None:
-    good = sample.cell("accel", sample.CASES[0])
-    assert VALIDATOR.is_valid(good)
-    assert not VALIDATOR.is_valid({**good, **change})
-
-
-def test_the_schema_refuses_a_header_that_hides_why_a_target_is_absent(tmp_path: Path) -> None:
-    header = lines(sample.record(tmp_path / "r.jsonl"))[0]
-    header["targets"]["torch:cuda"] = {"target": "torch:cuda", "available": False, "why": "no CUDA device"}
-    assert VALIDATOR.is_valid(header)
-    header["targets"]["torch:cuda"]["why"] = ""
-    assert not VALIDATOR.is_valid(header)
-
-
-def test_the_header_is_there_before_the_first_cell_and_each_cell_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / "that" / "is-new" / "r.jsonl"
-    writer = Writer(path, sample.header())
-    assert [line["type"] for line in lines(path)] == ["header"]
-    writer.write(sample.cell("accel", sample.CASES[0]))
-    assert [line["type"] for line in lines(path)] == ["header", "cell"]
-    writer.close(complete=False, missing=20, why="interrupted")
-
-
-def test_a_line_is_written_in_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = Writer(tmp_path / "r.jsonl", sample.header())
-    pieces: list[bytes] = []
-    real = os.write
-
-    def write(file: int, data: bytes) -> int:
-        pieces.append(bytes(data))
-        return real(file, data)
-
-    monkeypatch.setattr(os, "write", write)
-    writer.write(sample.cell("accel", sample.CASES[0]))
-    writer.close(complete=False, missing=20)
-    assert len(pieces) == 2
-    assert all(piece.endswith(b"\n") and piece.count(b"\n") == 1 for piece in pieces)
-
-
-def test_a_short_write_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "r.jsonl"
-    writer = Writer(path, sample.header(["accel"], sample.CASES[:1]))
-    real = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: real(file, data[:100]))
-    writer.write(sample.cell("accel", sample.CASES[0]))
-    writer.close(complete=True)
-    assert read(path).complete
-
-
-def test_many_threads_write_whole_lines(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    writer = Writer(path, sample.header(sample.KINDS, [f"time/thread{n}/{m}" for n in range(8) for m in range(40)]))
-
-    def work(n: int) -> None:
-        for m in range(40):
-            writer.write(sample.cell("accel", sample.CASES[0], case=f"time/thread{n}/{m}"))
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (writer.cells, writer.answered) == (320, 320)
-    writer.close(complete=True)
-    assert len(read(path).cells) == 320
-
-
-def test_only_behaviour_counts_as_answered(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "r.jsonl", sample.header())
-    writer.write(sample.cell("no-peer", "moving/equality/accelerator-peer"))
-    assert (writer.cells, writer.answered) == (1, 0)
-    writer.write(sample.cell("accel", sample.CASES[0], status="crashed", answer=None, **{"class": None}, why="died"))
-    assert (writer.cells, writer.answered) == (2, 1)
-    writer.close(complete=True)
-
-
-def test_after_the_footer_nothing_is_written(tmp_path: Path) -> None:
-    path = sample.record(tmp_path / "r.jsonl")
-    writer = Writer(tmp_path / "other.jsonl", sample.header())
-    writer.close(complete=True)
-    before = (tmp_path / "other.jsonl").read_bytes()
-    writer.write(sample.cell("accel", sample.CASES[0]))
-    writer.close(complete=True)
-    assert (tmp_path / "other.jsonl").read_bytes() == before
-    assert read(path).complete
-
-
-def test_two_runs_do_not_share_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    first = Writer(path, sample.header())
-    with pytest.raises(RecordError, match=r"another run is writing to .*; give this one another --record"):
-        Writer(path, sample.header())
-    first.close(complete=False)
-    Writer(path, sample.header()).close(complete=False)  # the control: once it is closed it may be replaced
-
-
-def test_two_processes_get_different_default_names() -> None:
-    code = "from reports.record import default_path; print(default_path())"
-    names = {subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout for _ in range(2)}
-    assert len(names) == 2
-    assert all(name.startswith(str(default_path().parent)) for name in names)
-
-
-def test_the_last_record_has_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "OUT", tmp_path)
-    monkeypatch.setattr(writing, "LATEST", tmp_path / "latest.jsonl")
-    sample.record(tmp_path / "one.jsonl", ["accel"])
-    assert set(read(tmp_path / "latest.jsonl").targets) == {"dummy:accel"}
-    sample.record(tmp_path / "two.jsonl", ["no-peer"])
-    assert set(read(tmp_path / "latest.jsonl").targets) == {"dummy:no-peer"}
-    sample.record(tmp_path / "elsewhere" / "three.jsonl", ["accel"])
-    assert set(read(tmp_path / "latest.jsonl").targets) == {"dummy:no-peer"}
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["elsewhere", "latest.jsonl", "one.jsonl", "two.jsonl"]
-
-
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(RecordError, match=r"^the record .* can't be written \(.+\); give --record a path in a folder that can$"):
-        Writer(tmp_path / "file" / "r.jsonl", sample.header())
-
-
-def test_what_json_cannot_hold_is_written_all_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    writer = Writer(path, sample.header(["accel"], sample.CASES[:1]))
-    writer.write(sample.cell("accel", sample.CASES[0], facets={"ratio": float("nan"), "text": "\udcff <&> \u2028"}))
-    writer.close(complete=True)
-    assert b"NaN" not in path.read_bytes()
-    (cell,) = read(path).cells.values()
-    assert cell.facets["ratio"] == "nan"
-
-
-# --- reading -------------------------------------------------------------------------------------
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -272,6 +105,9 @@ def test_a_run_that_was_stopped_says_why(tmp_path: Path) -> None:
         (b'{"type": "cell"}\n', r"is no record of this suite"),
         (b'{"type": "header", "schema": "1"}\n', r"is no record of this suite"),
         (b'{"type": "header", "schema": 1}\n', r"line 1 is damaged \(the header lacks 'suite'\)"),
+        (b'{"type": "header", "schema": true}\n', r"is no record of this suite"),
+        (b'{"type": "header", "schema": -1}\n', r"is no record of this suite"),
+        (b"[" * 100_000, r"is no record of this suite"),
         (b'{"type": "header", "schema": 99}\n', rf"has schema 99 and this suite reads up to {SCHEMA}: read it with the suite that wr"),
     ],
 )  # fmt: skip
@@ -292,23 +128,85 @@ def test_a_missing_record_says_how_to_make_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda line: {**line, "type": "cel"}, r"line 3 is damaged \(neither a cell nor a footer\)"),
-        (lambda line: {k: v for k, v in line.items() if k != "status"}, r"line 3 is damaged \(the cell lacks 'status'\)"),
-        (lambda line: {**line, "status": "passed"}, r"line 3 is damaged"),
-        (lambda line: {**line, "facets": None}, r"line 3 is damaged \(the cell lacks 'facets'\)"),
-        (lambda line: {**line, "target": "torch:cuda"}, r"line 3 is damaged \(target 'torch:cuda' is not in the header\)"),
+        ({"type": "cel"}, "neither a cell nor a footer"),
+        ({"status": ...}, "the cell lacks 'status'"),
+        ({"status": "passed"}, "the cell has 'passed' as 'status'"),
+        ({"facets": None}, "the cell lacks 'facets'"),
+        ({"target": "torch:cuda"}, "target 'torch:cuda' is not in the header"),
+        ({"target": 5}, "the cell has 5 as 'target'"),
+        ({"case": "area onclick=x/y"}, "the cell has 'area onclick=x/y' as 'case'"),
+        ({"answer": "-"}, "the cell has '-' as 'answer' of what is answered"),
+        ({"answer": None}, "the cell has None as 'answer' of what is answered"),
+        ({"status": "not-run"}, "the cell has 'works' as 'answer' of what is not-run"),
+        ({"status": "crashed", "answer": None}, "the cell has 'works' as 'class'"),
+        ({"class": None}, "the cell lacks 'class'"),
+        ({"verdict": "fine"}, "the cell has 'fine' as 'verdict'"),
+        ({"norm": None}, "the cell lacks 'norm'"),
+        ({"status": "not-run", "answer": None, "class": None}, "the cell has 'unpinned' as 'verdict'"),
+        ({"evidence": []}, "the cell has [] as 'evidence'"),
+        ({"seconds": -1}, "the cell has -1 as 'seconds'"),
+        ({"seconds": True}, "the cell has True as 'seconds'"),
+        ({"answers": ["works", 5]}, "the cell has ['works', 5] as 'answers'"),
+        ({"observation": None}, "the cell lacks 'observation'"),
+        ({"observation": {"steps": []}}, "the cell has [] as 'steps'"),
+        ({"observation": {"steps": {"s1": 5}}}, "the cell has 5 as 's1'"),
+        ({"observation": {"steps": {"s1": {"error": {"type": "E"}}}}}, "the cell lacks 'text'"),
+        ({"observation": {"steps": {}, "drain": {"error": 5}}}, "the cell has 5 as 'error'"),
+        ({"observation": {"steps": {"s1": {"value": None}}}}, "the cell lacks 'value'"),
+        ({"observation": {"steps": {"s1": {"value": {"size": "9"}}}}}, "the cell has '9' as 'size'"),
+        ({"observation": {"steps": {"s1": {"warnings": [{"category": 5}]}}}}, "the cell has 5 as 'category'"),
+        ({"facets": {"deep": json.loads("[" * 70 + "]" * 70)}}, "it is nested too deeply"),
+        ({"facets": {"ratio": float("nan")}}, "it is no JSON"),
     ],
 )  # fmt: skip
-def test_a_damaged_line_is_named(tmp_path: Path, change: Any, says: str) -> None:
-    with pytest.raises(RecordError, match=says):
-        read(replaced(sample.record(tmp_path / "r.jsonl"), 3, change))
+def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    path = replaced(sample.record(tmp_path / "r.jsonl"), 2, lambda line: {k: v for k, v in {**line, **change}.items() if v is not ...})
+    with pytest.raises(RecordError) as raised:
+        read(path)
+    assert str(raised.value).startswith(f"{path}, line 2 is damaged ({says}); take the file from where it came once more, or ")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"build": {"cuda": 13}}, "the header has 13 as 'cuda'"),
+        ({"environment": []}, "the header has [] as 'environment'"),
+        ({"dtypes": [None]}, "the header has [None] as 'dtypes'"),
+        ({"roles": {"host": "cpu"}}, "the header has 'cpu' as 'host'"),
+        ({"roles": {"host": {"name": "cpu", "expression": "'cpu'", "evidence": "x>"}}}, "the header has 'x>' as 'evidence'"),
+        ({"adapter": ["a"]}, "the header has ['a'] as 'adapter'"),
+        ({"spelled": {"absent/object": 5}}, "the header has 5 as 'absent/object'"),
+        ({"available": False}, "the header lacks 'why'"),
+    ],
+)  # fmt: skip
+def test_a_damaged_target_is_named(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    path = sample.record(tmp_path / "r.jsonl")
+    found = {**lines(path)[0]["targets"]["dummy:accel"], **change}
+    with pytest.raises(RecordError, match=re.escape(f"line 1 is damaged ({says})")):
+        read(replaced(path, 1, lambda header: {**header, "targets": {"dummy:accel": found}}))
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "says"),
+    [
+        (1, {"started": "today <b>"}, "the header has 'today <b>' as 'started'"),
+        (1, {"scope": {"targets": [], "cases": []}}, "the header lacks 'selected'"),
+        (-1, {"complete": "yes"}, "the footer has 'yes' as 'complete'"),
+        (-1, {"missing": ["a"]}, "the footer has ['a'] as 'missing'"),
+    ],
+)  # fmt: skip
+def test_a_damaged_header_or_footer_is_named(tmp_path: Path, number: int, change: dict[str, Any], says: str) -> None:
+    path = sample.record(tmp_path / "r.jsonl")
+    at = number % (len(lines(path)) + 1)
+    with pytest.raises(RecordError, match=re.escape(f"line {at} is damaged ({says})")):
+        read(replaced(path, at, lambda line: {**line, **change}))
 
 
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     path = sample.record(tmp_path / "r.jsonl")
     data = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*data[:5], b'{"type": "cell", "tar\n', *data[6:]]))
-    with pytest.raises(RecordError, match=r"line 6 is damaged \(not JSON\)"):
+    with pytest.raises(RecordError, match=r"line 6 is damaged \(it is no JSON\)"):
         read(path)
 
 
@@ -330,13 +228,24 @@ plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=8,
 )  # fmt: skip
-cells = st.builds(
-    Cell, target=st.just("dummy:accel"), case=texts, program=texts, status=st.sampled_from(STATUSES), answer=st.none() | texts,
-    kind=st.sampled_from([None, "works", "refuses", "wrong", "neutral"]), facets=st.dictionaries(texts, plain, max_size=4),
-    evidence=st.sampled_from(["measured", "simulated", "documented"]), verdict=st.none() | texts, norm=st.none() | texts, why=texts,
-    stale=texts, seconds=st.none() | st.floats(0, 1e6), answers=st.lists(texts, max_size=3).map(tuple),
-    observation=st.none() | st.dictionaries(texts, plain, max_size=3),
-)  # fmt: skip
+words = st.from_regex("[a-z0-9]{1,4}(-[a-z0-9]{1,4}){0,2}", fullmatch=True)
+
+
+def of(status: str) -> st.SearchStrategy[Cell]:
+    """Build cells of a status: an answer, a class and verdicts go with some alone."""
+    answered, behaves = status == "answered", status in BEHAVIOUR
+    verdicts = st.sampled_from(VERDICTS) if behaves else st.none()
+    observations = st.dictionaries(texts, plain, max_size=3).map(lambda more: {**more, "steps": {}, "drain": None})
+    return st.builds(
+        Cell, target=st.just("dummy:accel"), case=words.map("time/{}".format), program=texts, status=st.just(status),
+        answer=words if answered else st.none(), kind=st.sampled_from(CLASSES) if answered else st.none(),
+        facets=st.dictionaries(texts, plain, max_size=4), evidence=st.sampled_from(EVIDENCE), verdict=verdicts, norm=verdicts, why=texts,
+        stale=texts, seconds=st.none() | st.floats(0, 1e6), answers=st.lists(words, max_size=3).map(tuple),
+        observation=observations if answered else st.none() | observations,
+    )  # fmt: skip
+
+
+cells = st.sampled_from(STATUSES).flatmap(of)
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

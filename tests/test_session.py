@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from adapters.hello import misfit
 from adapters.lane import Settings
-from adapters.pool import Pool, misfit
+from adapters.pool import Pool
 from adapters.targets import adapters, parse, plan
 from cases import contract
 from reports.record import Writer, read
@@ -155,6 +156,8 @@ def test_a_worker_with_an_odd_hello_is_a_target_that_did_not_start() -> None:
     ("mode", "status", "words"),
     [
         ("odd-step", "inconclusive", "the worker's observation isn't made as the protocol says"),
+        ("odd-size", "inconclusive", "the worker's observation isn't made as the protocol says: MalformedError: has 'big' as 'size'"),
+        ("deep-step", "inconclusive", "the worker's observation isn't made as the protocol says: MalformedError: is nested too deeply"),
         ("no-observation", "crashed", "no observation but"),
         ("wrong-id", "crashed", "answered request 10 when asked 3"),
     ],

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.pool import _chosen, misfit
+from adapters.hello import misfit
+from adapters.pool import _chosen
 from adapters.targets import Group, Selector, SelectorError, Spec, Wanted, adapters, parse, plan
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz0123456789_.-*?", min_size=1, max_size=12)
