@@ -163,7 +163,7 @@ class Expression(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Put in what is known of `self`, or of another value."""
         if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") and node.value.id not in self.env:
-            if node.attr in self.inliner.facts:
+            if node.attr in self.inliner.facts and isinstance(node.ctx, ast.Load):
                 return literal(self.inliner.facts[node.attr])
             raise UnclearError(f"self.{node.attr}")
         changed = as_expression(self.generic_visit(node))

@@ -37,6 +37,8 @@ class Inliner:
     lazy: bool = False
     #: What variables made on the way are called.
     prefix: str = "v"
+    #: Functions that are being written out.
+    inside: list[ast.FunctionDef] = field(default_factory=list)
 
     def method(self, name: str, args: Sequence[ast.expr], kw: Mapping[str, ast.expr], out: list[ast.stmt]) -> ast.expr:
         """Return what a call of a method comes to; statements that go before it are added to `out`."""
@@ -64,13 +66,18 @@ class Inliner:
         kw: Mapping[str, ast.expr], out: list[ast.stmt],
     ) -> ast.expr:  # fmt: skip
         """Write a function out for its arguments; give it as it is where that can't be."""
+        if function in self.inside:
+            raise UnclearError(f"{home.name}: {function.name} calls itself")
         statements: list[ast.stmt] = []
+        self.inside.append(function)
         try:
             env = _bind(function, args, kw, method=owner is not None)
             found = Body(self, home, owner, statements).run(function.body, env)
         except UnclearError:
             self.given[function.name] = home, self._plain(home, owner, function)
             return ast.Call(ast.Name(function.name, ast.Load()), list(args), [ast.keyword(k, v) for k, v in kw.items()])
+        finally:
+            self.inside.pop()
         out += statements
         return found if found is not None else ast.Constant(None)
 

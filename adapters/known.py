@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from adapters.source import UnclearError
@@ -11,14 +11,56 @@ from adapters.source import UnclearError
 #: Without side effects and without the framework; everything else stays as it is written.
 _PURE: dict[str, Any] = {
     f.__name__: f
-    for f in (abs, all, any, bool, dict, enumerate, float, getattr, int, isinstance, len, list, max, min, next, range, repr, set, sorted,
-              str, sum, tuple, zip)
+    for f in (abs, all, any, bool, dict, enumerate, float, int, isinstance, len, list, max, min, next, range, repr, set, sorted, str,
+              sum, tuple, zip)
 }  # fmt: skip
+#: What plain values have; anything else could lead out of them.
+_PLAIN = frozenset(name for kind in (str, float, list, tuple, dict, set) for name in dir(kind) if not name.startswith("_"))
+#: A way to write a device is made of these and so long at most: `torch.device('cuda', 0)`, `jax.devices('cpu')[1]`.
+_PARTS = (
+    ast.Call, ast.keyword, ast.Attribute, ast.Subscript, ast.Name, ast.Constant, ast.Tuple, ast.List, ast.UnaryOp, ast.USub, ast.Load,
+)  # fmt: skip
+_LONGEST, _MOST = 300, 40
 
 
 def parse(text: str) -> ast.expr:
-    """Return an expression's tree."""
-    return ast.parse(text, mode="eval").body
+    """Return an expression's tree. Raises UnclearError."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UnclearError(f"{text!r:.200} is no Python expression") from error
+
+
+def spelling(text: str, names: Collection[str]) -> str:
+    """Return how a worker writes a device, where it is a text or calls of these names. Raises UnclearError.
+
+    It may come from a file, or from a worker in another language: as any other expression it would be evaluated
+    here, or do what it likes in a script that is made of it.
+    """
+    unclear = UnclearError(f"the worker writes a device as {text!r:.{_LONGEST}}")
+    try:
+        tree = parse(text[: _LONGEST + 1])
+    except UnclearError:
+        raise unclear from None
+    parts = list(ast.walk(tree))
+    if len(text) > _LONGEST or len(parts) > _MOST or not all(isinstance(part, _PARTS) for part in parts):
+        raise unclear
+    for part in parts:
+        # Of a plain value nothing is taken and nothing is called: only a name leads to the framework.
+        owner = part.func if isinstance(part, ast.Call) else part.value if isinstance(part, ast.Attribute | ast.Subscript) else None
+        plain = owner is not None and not any(isinstance(inner, ast.Name) for inner in ast.walk(owner))
+        if plain or (isinstance(part, ast.Name) and (part.id not in names or part.id in _PURE)):
+            raise unclear
+    return ast.unparse(tree)
+
+
+def imported(text: str) -> set[str]:
+    """Return the names that lines of imports bind. Raises UnclearError."""
+    try:
+        lines = ast.parse(text).body
+    except SyntaxError as error:
+        raise UnclearError(f"{text!r:.200} are no imports") from error
+    return {(a.asname or a.name).partition(".")[0] for line in lines if isinstance(line, ast.Import | ast.ImportFrom) for a in line.names}
 
 
 def known(node: ast.expr) -> Any:
@@ -28,6 +70,8 @@ def known(node: ast.expr) -> Any:
             raise UnclearError(part.id)
         if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
             raise UnclearError("no plain expression")
+        if isinstance(part, ast.Attribute) and part.attr not in _PLAIN:
+            raise UnclearError(f".{part.attr}")
     tree = ast.fix_missing_locations(ast.Expression(node))
     try:
         return eval(compile(tree, "<adapter>", "eval"), {"__builtins__": _PURE})  # noqa: S307  names are checked above
@@ -62,7 +106,4 @@ def literal(value: Any) -> ast.expr:
     """Return a plain value as an expression. Raises UnclearError when it has no literal."""
     if isinstance(value, Mapping):
         value = {key: dict(item) if isinstance(item, Mapping) else item for key, item in value.items()}
-    try:
-        return parse(repr(value))
-    except SyntaxError as error:
-        raise UnclearError(repr(value)) from error
+    return parse(repr(value))

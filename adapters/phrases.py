@@ -14,7 +14,7 @@ from typing import Any
 from adapters.base import MISSING
 from adapters.evaluate import RefusedError
 from adapters.inline import Inliner
-from adapters.known import known, parse
+from adapters.known import imported, known, parse, spelling
 from adapters.source import Class, Module, UnclearError, class_of
 from adapters.wording import code, data, filled, nowhere, number, template
 from adapters.worker import ADAPTERS
@@ -36,6 +36,8 @@ class Phrases:
         self.where = path.partition(":")[0]
         self.target = target
         self.imports = str(_constant(self.cls, "imports", ""))
+        #: Names that a device may be written with: no other means anything in a script.
+        self._names = imported(self.imports).union(*([*home.classes, *home.imported] for home, _ in self.cls.bases))
         table: Mapping[str, str] | None = _constant(self.cls, "dtypes", None)
         self._dtypes = table or {}
         #: A table that is computed can't be read, which doesn't mean that a dtype is missing from it.
@@ -81,11 +83,12 @@ class Phrases:
     def device(self, name: str, spelled: str = "object") -> str:
         """Return how the framework writes a device. Raises RefusedError where it can't, UnclearError where that isn't known here."""
         if f"{name}/{spelled}" in self.told:
-            return self.told[f"{name}/{spelled}"]
+            return spelling(self.told[f"{name}/{spelled}"], self._names)
         key = (name, spelled)
         if key not in self._devices:
             try:
-                self._devices[key] = self._spelled(name, spelled)
+                text = self._spelled(name, spelled)
+                self._devices[key] = text if self.neutral else spelling(text, self._names)
             except (UnclearError, RefusedError) as reason:
                 self._devices[key] = reason
         found = self._devices[key]

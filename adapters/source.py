@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
@@ -35,19 +38,18 @@ class Module:
 @cache
 def module(name: str) -> Module:
     """Read a module's source without importing it. Raises UnclearError when there is none."""
+    path = _file(name)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError) as error:
-        raise UnclearError(f"no module {name}: {error}") from error
-    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
-        raise UnclearError(f"no Python source of {name} here")
-    text = Path(spec.origin).read_text("utf-8")
-    body = ast.parse(text).body
+        text = path.read_text("utf-8")
+        body = ast.parse(text).body
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        raise UnclearError(f"no Python source of {name} here: {error}") from error
     imported: dict[str, tuple[str, str]] = {}
     imports: dict[str, ast.stmt] = {}
     for statement in body:
         if isinstance(statement, ast.ImportFrom):
-            origin = importlib.util.resolve_name("." * statement.level + (statement.module or ""), spec.parent or "")
+            origin = _origin(statement, package)
             imported.update({a.asname or a.name: (origin, a.name) for a in statement.names})
         if isinstance(statement, ast.ImportFrom | ast.Import):
             imports.update({(a.asname or a.name).partition(".")[0]: statement for a in statement.names})
@@ -58,6 +60,34 @@ def module(name: str) -> Module:
         imported, imports,
         {node.targets[0].id: node.value for node in body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)},
     )  # fmt: skip
+
+
+def _file(name: str) -> Path:
+    """Return where a module's source is. Raises UnclearError.
+
+    A record names modules too, and reading one runs nothing. Python's own search imports the packages around a
+    module, and a finder that some package has installed may do anything: one folder after the other is searched.
+    """
+    first, *rest = name.split(".")
+    if not all(part.isidentifier() for part in (first, *rest)):
+        raise UnclearError(f"{name!r:.200} is no module")
+    # What is installed to be edited is often in no folder of the path; this finder looks it up in a table.
+    finders: list[Any] = [PathFinder, *(one for one in sys.meta_path if getattr(one, "__module__", "").startswith("__editable__"))]
+    spec = next(filter(None, (finder.find_spec(first, None) for finder in finders)), None)
+    for part in rest:
+        spec = PathFinder.find_spec(part, list((spec and spec.submodule_search_locations) or ()))
+    if spec is None:
+        raise UnclearError(f"no module {name} here")
+    if not spec.origin or not spec.origin.endswith(".py"):
+        raise UnclearError(f"no Python source of {name} here")
+    return Path(spec.origin)
+
+
+def _origin(statement: ast.ImportFrom, package: str) -> str:
+    try:
+        return importlib.util.resolve_name("." * statement.level + (statement.module or ""), package)
+    except ImportError as error:
+        raise UnclearError(str(error)) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +132,9 @@ def class_of(path: str, version: str = "") -> Class:
     `before X.Y`: an adapter takes their methods when it starts.
     """
     name, _, cls = path.partition(":")
-    bases = tuple(_bases(name, cls))
+    bases = tuple(_bases(name, cls, set()))
+    if not bases:
+        raise UnclearError(f"no class {cls!r:.200} in {name}")
     home = bases[0][0]
     older = [node for title, node in home.classes.items() if title.startswith("_Before") and _precedes(version, ast.get_docstring(node))]
     return Class((*((home, node) for node in older), *bases))
@@ -116,14 +148,17 @@ def _precedes(version: str, says: str | None) -> bool:
         return False
 
 
-def _bases(name: str, cls: str) -> Iterator[tuple[Module, ast.ClassDef]]:
+def _bases(name: str, cls: str, seen: set[tuple[str, str]]) -> Iterator[tuple[Module, ast.ClassDef]]:
+    if (name, cls) in seen:  # a class may have the name of its base
+        return
+    seen.add((name, cls))
     home = module(name)
     if cls in home.imported and cls not in home.classes:
-        yield from _bases(*home.imported[cls])
+        yield from _bases(*home.imported[cls], seen)
         return
     if cls not in home.classes:
-        raise UnclearError(f"no class {cls} in {name}")
+        raise UnclearError(f"no class {cls!r:.200} in {name}")
     yield home, home.classes[cls]
     for base in home.classes[cls].bases:
         if isinstance(base, ast.Name):
-            yield from _bases(home.name, base.id)
+            yield from _bases(home.name, base.id, seen)

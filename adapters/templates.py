@@ -18,6 +18,8 @@ from adapters.source import UnclearError
 from adapters.targets import Spec
 
 _PLACE = re.compile(r"\{(?:(name|rank|kind) )?(\d+)(?: as (\d+))?\}")
+#: What becomes of a phrase whose places are not for the arguments that there are.
+_MISFITS = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _ROLES = ("host", "accelerator", "peer", "alias")
 
 
@@ -82,8 +84,8 @@ class Templates:
         lines = self.lines(program, environment=environment) if lines is None else lines
         used = [role for role in _ROLES if any(role == self._role(arg) for step in _asked(program["steps"]) for arg in _devices(step))]
         here = [] if self.neutral else [role for role in used if role in self._roles]
-        devices = [self._filled("let", [role, self._roles[role]["expression"]]) for role in here]
-        waits = [self._filled("barrier", [role]) for role in used if role != "host" and "barrier" in self._phrases]
+        devices = [self._around("let", [role, self._roles[role]["expression"]]) for role in here]
+        waits = [self._around("barrier", [role]) for role in used if role != "host" and "barrier" in self._phrases]
         body = "\n".join([*devices, *(line.code for line in lines), *waits])
         variables = [f"{name}={value}" for name, value in (self.target.get("environment") or {}).items()]
         head = [*title.splitlines(), *variables, *self._phrases.get(f"environment/{environment}", "").splitlines()]
@@ -151,12 +153,25 @@ class Templates:
                 return self._filled(f"kind/{_dtype(args[at])}", [])
             return self._argument(args[at], None if dtype is None else args[int(dtype)].get("dtype"))
 
-        return _PLACE.sub(put, self._phrases[name])
+        try:
+            return _PLACE.sub(put, self._phrases[name])
+        except _MISFITS as error:
+            raise UnclearError(f"its phrase has places for other arguments: {self._phrases[name]!r:.200}") from error
+
+    def _around(self, name: str, values: Sequence[str]) -> str:
+        """Return a phrase that stands around the question, or why there is none."""
+        try:
+            return self._filled(name, values)
+        except UnclearError as reason:
+            return self._comment(f"{name}: {reason}")
 
     def _filled(self, name: str, values: Sequence[str]) -> str:
         if name not in self._phrases:
             raise UnclearError("there is no phrase for it")
-        return _PLACE.sub(lambda place: values[int(place[2])], self._phrases[name])
+        try:
+            return _PLACE.sub(lambda place: values[int(place[2])], self._phrases[name])
+        except _MISFITS as error:
+            raise UnclearError(f"its phrase has places for other arguments: {self._phrases[name]!r:.200}") from error
 
     def _comment(self, text: str) -> str:
         return self._phrases.get("comment", "# {0}").replace("{0}", text)
