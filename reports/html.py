@@ -46,7 +46,7 @@ def render(matrix: Matrix) -> str:
     data = _Data(matrix).to_json()
     style = (_HERE / "page.css").read_text("utf-8")
     script = (_HERE / "page.js").read_text("utf-8")
-    return "".join([
+    page = "".join([
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>",
         "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">",
         '<meta name=viewport content="width=device-width, initial-scale=1"><meta name=color-scheme content="light dark">',
@@ -61,6 +61,8 @@ def render(matrix: Matrix) -> str:
         # A "<" never ends the element or begins a comment inside it.
         f"<script type=application/json id=data>{data.replace('<', chr(92) + 'u003c')}</script><script>{script}</script></body></html>\n",
     ])  # fmt: skip
+    # A lone surrogate is no character of a file; written out it is an escape in the page's data too.
+    return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 # --- what is seen at once --------------------------------------------------------------------------
@@ -265,7 +267,7 @@ def _shown(value: Any) -> str:
     """Return a facet's value as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, list) and value and isinstance(value[0], dict):
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         return "; ".join(", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in item.items()) for item in value)
     if isinstance(value, list):
         return ", ".join(map(_shown, value))

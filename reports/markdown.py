@@ -12,6 +12,7 @@ from reports import marks
 from reports.cells import Cell
 from reports.headline import headline, named, promised, reasons
 from reports.matrix import Column, Matrix
+from reports.visible import shown
 
 #: Characters that Markdown or HTML would read as markup in running text.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
@@ -19,7 +20,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
 
 def render(matrix: Matrix, *, deviations_first: bool = False) -> str:
     """Return the whole document."""
-    return "\n".join(_document(matrix, deviations_first)) + "\n"
+    return "\n".join(_document(shown(matrix), deviations_first)) + "\n"
 
 
 def plain(text: str) -> str:

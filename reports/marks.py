@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 
 from cases.answers import CLASSES
 from cases.judge import STATUSES
@@ -60,10 +61,12 @@ def deviates(cell: Cell) -> bool:
 
 
 def shorten(words: Iterable[str], limit: int) -> dict[str, str]:
-    """Return a short form of each word, of at most `limit` characters, no two alike."""
+    """Return a short form of each word, no two alike, of at most `limit` characters where there are that many."""
     short: dict[str, str] = {}
+    taken: set[str] = set()
     for word in dict.fromkeys(words):
-        short[word] = next(form for form in _forms(word, limit) if form not in short.values())
+        short[word] = next(form for form in _forms(word, limit) if form not in taken)
+        taken.add(short[word])
     return short
 
 
@@ -84,9 +87,8 @@ def _forms(word: str, limit: int) -> Iterator[str]:
         yield text
     else:
         yield text[: limit - 1].rstrip("-.") + "."
-    for number in range(2, 100):
-        yield f"{text[: limit - len(str(number))].rstrip('-.')}{number}"
-    raise AssertionError(f"a hundred words begin with {text[: limit - 2]}")
+    for number in count(2):
+        yield f"{text[: max(limit - len(str(number)), 1)].rstrip('-.')}{number}"
 
 
 def meanings(matrix: Matrix) -> dict[str, tuple[str, str]]:

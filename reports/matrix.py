@@ -12,7 +12,7 @@ from reports.cells import Cell, Target
 from reports.record import Record
 
 #: Facts by which columns of one name are told apart, in the order in which they are shown.
-_DISTINCTIONS = ("version", "build", "machine", "environment")
+_DISTINCTIONS = ("version", "label", "build", "machine", "environment")
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,11 @@ def _columns(merged: list[_Merge]) -> tuple[Column, ...]:
     for merge in merged:
         same = [other.target for other in merged if other.target.name == merge.target.name]
         apart = tuple(_apart(merge.target, same)) if len(same) > 1 else ()
-        key = f"{merge.target.name} ({', '.join(apart)})" if apart else merge.target.name
+        key = plain = f"{merge.target.name} ({', '.join(apart)})" if apart else merge.target.name
+        for number in range(2, len(merged) + 1):
+            if all(column.key != key for column in columns):
+                break
+            key = f"{plain} #{number}"
         columns.append(Column(key, merge.target, apart, tuple(merge.records), merge.cells))
     return tuple(columns)
 
@@ -170,9 +174,9 @@ def _columns(merged: list[_Merge]) -> tuple[Column, ...]:
 def _apart(target: Target, same: list[Target]) -> Iterator[str]:
     """Yield the facts in which a target differs from others of its name."""
     for name in _DISTINCTIONS:
-        if name == "version":
-            if len({other.version for other in same}) > 1:
-                yield target.version
+        if name in ("version", "label"):
+            if len({getattr(other, name) for other in same}) > 1:
+                yield getattr(target, name) or f"no {name}"
             continue
         facts: list[Mapping[str, str]] = [getattr(other, name) for other in same]
         own: Mapping[str, str] = getattr(target, name)

@@ -14,6 +14,7 @@ from reports.headline import headline, named, promised, reasons
 from reports.matrix import Column, Matrix
 from reports.style import FORMAT, Style, folded, wrapped
 from reports.summary import short
+from reports.visible import shown
 
 #: Word lengths that are tried, from the most readable on.
 _LIMITS = (20, 16, 13, 10, 9)
@@ -23,7 +24,7 @@ _LISTED = 20
 
 def render(matrix: Matrix, style: Style | None = None, *, deviations_first: bool = False, compact: bool = False) -> str:
     """Return the whole text. `compact` puts rows together that are alike on every target."""
-    style = style or Style()
+    style, matrix = style or Style(), shown(matrix)
     parts = [style.paint(text, "warn") for text in wrapped([f"incomplete: {w}" for w in matrix.warnings], style)]
     if not matrix.columns:
         parts.append("No target started, so there is no matrix.")

@@ -246,64 +246,15 @@ def test_an_incomplete_record_is_shown_and_said(cut: Path) -> None:
 
 def test_targets_says_what_is_here_and_what_is_not() -> None:
     arguments = ("targets", "dummy:*", "dummy:nothing", "--adapter", "dummy=tests.dummy:Dummy")
-    text = said(*arguments)
-    here, missing = text.split("\nnot here\n")
+    done = ask(*arguments)
+    sentence = "python -m reports targets: nothing that dummy:nothing names is here; what is not here stands in the list with its reason\n"
+    assert (done.returncode, done.stderr) == (2, sentence)
+    here, missing = done.stdout.split("\nnot here\n")
     assert "dummy:accel " in here
     assert "dummy:nothing  no device 'nothing' in dummy; there are " in missing
-    found = {target["target"]: target for target in json.loads(said(*arguments, "--json"))}
+    assert "\nnot here\n" not in said("targets", "dummy:*", "--adapter", "dummy=tests.dummy:Dummy")
+    done = ask(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (2, sentence)
+    found = {target["target"]: target for target in json.loads(done.stdout)}
     assert found["dummy:accel"]["available"]
     assert not found["dummy:nothing"]["available"]
-
-
-# --- what can't be done ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ((), "the following arguments are required: VERB; see python -m reports --help"),
-        (("nonsense",), "invalid choice: 'nonsense'"),
-        (("cases", "placemnt/create/device"), "no case matches 'placemnt/create/device'; did you mean placement/create/device"),
-        (("cases", "zzz*"), "no case matches 'zzz*'; a glob such as 'placement/*' is understood"),
-        (("cases", "--area", "place"), "no area matches 'place'; did you mean placement?"),
-        (("explain",), "the following arguments are required: CASE"),
-        (("explain", "nope"), "no case matches 'nope'"),
-        (("explain", "placement/*", "--script", "--target", "torch:cpu", "--record", "RECORD"), "RECORD has no target torch:cpu"),
-        (("explain", "placement/*", "--script", "--target", "dummy:accel", "--record", "RECORD"), "--script wants one case"),
-        (("explain", "placement/create/device", "--target", "torch"), "is not [label=]framework:device"),
-        (("show",), "the following arguments are required: RECORD"),
-        (("show", "nope.jsonl"), "no record at nope.jsonl: `pytest -n auto --record=nope.jsonl` makes one"),
-        (("show", "README.md"), "README.md is no record of this suite"),
-        (("show", "RECORD", "--target", "dummy:acel"), "no target matches 'dummy:acel'; did you mean dummy:accel"),
-        (("show", "RECORD", "--case", "time/*"), "no case matches 'time/*'"),
-        (("matrix",), "the following arguments are required: RECORD"),
-        (("matrix", "RECORD", "nope.jsonl"), "no record at nope.jsonl"),
-        (("matrix", "RECORD", "--format", "pdf"), "invalid choice: 'pdf'"),
-        (("matrix", "RECORD", "--width", "12"), "'12' is no width; give a number of columns from 40 on"),
-        (("matrix", "RECORD", "--output", "README.md/x"), "README.md/x can't be written"),
-        (("targets", "nonsense:*"), "no framework 'nonsense'; there are "),
-        (("targets", "a=b=c"), "is not [label=]framework:device"),
-        (("targets", "torch:cpu@/no/python"), "no interpreter or command '/no/python' here"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_one_sentence_and_status_2(record: Path, arguments: tuple[str, ...], says: str) -> None:
-    done = ask(*(str(record) if a == "RECORD" else a for a in arguments))
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert says.replace("RECORD ", f"{record} ") in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("python -m reports")
-
-
-def test_a_closed_pipe_ends_it_quietly(record: Path) -> None:
-    for arguments in (["cases"], ["matrix", str(record), "--format", "html"], ["explain", "*"], ["show", str(record), "--json"]):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "reports", *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.read(10)
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(60) == 0
-        process.stderr.close()

@@ -1,4 +1,4 @@
-"""Contract files that are not in order: one sentence says which, where and why."""
+"""Contract files that are not in order: one sentence says which, where and why, whoever asks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import pytest
 
 from cases import contract
 from cases.contract import ContractError, contracts, read
+from tests import sample
+from tests.damage import ask
 
 ENTRY = 'framework = "x"\n[[promise]]\ncases = ["a"]\naccepts = ["b"]\nsource = "https://a"\nsays = "so"\n'
+CASE = "placement/create/device"
 
 
 def refused(path: Path, text: str) -> str:
@@ -61,3 +64,23 @@ def test_two_files_for_one_framework_are_refused(folder: Path) -> None:
     shutil.copy(folder / "torch.toml", folder / "zz.toml")
     with pytest.raises(ContractError, match=r"^zz\.toml: another file speaks of torch already; put all of it into one$"):
         contract.contracts()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("mine.toml", ENTRY, "contract x: no case matches 'a'"),
+        ("mine.toml", ENTRY.replace('"a"', f'"{CASE}"'), f"contract x: case {CASE} can't answer b"),
+        ("mine.toml", "framework = ", "mine.toml: Invalid value"),
+        ("mine.toml", 'framework = "torch"', "torch.toml: another file speaks of torch already"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("verb", ["cases", "explain", "show", "matrix"])
+def test_every_verb_checks_the_contracts(folder: Path, tmp_path: Path, verb: str, name: str, text: str, says: str) -> None:
+    record = sample.record(tmp_path / "r.jsonl", ["accel"], [CASE])
+    asked: dict[str, list[object]] = {"cases": [], "explain": [CASE, "--record", record], "show": [record], "matrix": [record]}
+    (folder / name).write_text(text)
+    status, out, err = ask(verb, *asked[verb])
+    assert (status, out) == (2, "")
+    assert err.startswith(f"python -m reports {verb}: {says}")
+    assert err.count("\n") == 1

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from reports import SUITE
+
+if TYPE_CHECKING:
+    from cases import Case
 
 VERBS = ("targets", "cases", "explain", "show", "matrix")
 #: What was asked for can't be done, as the one sentence on standard error says.
@@ -34,9 +38,39 @@ class _Parser(argparse.ArgumentParser):
         """End with one sentence instead of the whole usage."""
         self.exit(COULD_NOT, f"{self.prog}: {message}; see {self.prog} --help\n")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse is silent about what it can't write, and that would be help which nobody sees.
+        if file is sys.stdout:
+            file.write(message)
+        else:
+            say(message.rstrip("\n"))
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that can't print a character still shows the rest
+    try:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "standard output is closed")
+        status = _status(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has enough.
+        _abandon(sys.stdout)
+        return 0
+    except OSError as error:
+        what = f"{error.filename} can't be used" if error.filename else "the output can't be written"
+        say(f"python -m reports: {what} ({error.strerror or error}); mend that and ask again")
+        _abandon(sys.stdout)
+        return COULD_NOT
+    except KeyboardInterrupt:
+        return COULD_NOT
+    return status
+
+
+def _status(arguments: Sequence[str] | None) -> int:
     parser = _Parser(
         prog="python -m reports", description="What was asked of tensor frameworks, and what they answered.", epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -45,20 +79,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verbs = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     for name in VERBS:
         importlib.import_module(f"reports.verbs.{name}").register(verbs)
-    chosen = parser.parse_args(arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that can't print a character still shows the rest
     try:
-        status = run(chosen)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read has enough; the interpreter must not complain about it when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        return COULD_NOT
-    return status
+        chosen = parser.parse_args(arguments)
+    except SystemExit as ended:  # help was asked for, or something can't be understood
+        return COULD_NOT if ended.code else 0
+    return run(chosen)
+
+
+def _abandon(stream: TextIO | None) -> None:
+    """Let what could not be written go nowhere: the interpreter must not complain about it when it ends."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def say(text: str) -> None:
+    """Write a sentence to standard error, where there is one."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _abandon(sys.stderr)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -71,10 +110,22 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         chosen.run(chosen)
     except (ProblemError, RecordError, CatalogueError, ContractError, SelectorError) as problem:
+        from reports.visible import visible
+
         sys.stdout.flush()
-        print(f"python -m reports {chosen.verb}: {problem}", file=sys.stderr)
+        say(visible(f"python -m reports {chosen.verb}: {problem}"))
         return COULD_NOT
     return 0
+
+
+def catalogue() -> Mapping[str, Case]:
+    """Return every case, once the contracts are found to be in order. Raises CatalogueError, ContractError."""
+    from cases.case import catalogue
+    from cases.contract import check
+
+    known = catalogue()
+    check(known, {name: one.answers.words for name, one in known.items()})
+    return known
 
 
 def matching(names: Iterable[str], globs: Sequence[str], what: str) -> list[str]:

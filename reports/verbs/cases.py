@@ -28,9 +28,8 @@ def run(chosen: argparse.Namespace) -> None:
     """List the cases."""
     import json
 
-    from cases import catalogue
     from cases.case import AREAS
-    from reports.verbs import matching
+    from reports.verbs import catalogue, matching
 
     known = catalogue()
     areas = matching(AREAS, chosen.area, "area")
@@ -43,7 +42,7 @@ def run(chosen: argparse.Namespace) -> None:
             }
             for one in found
         ]  # fmt: skip
-        print(json.dumps(facts, indent=1, ensure_ascii=False))
+        print(json.dumps(facts, indent=1))
         return
     wide = max((len(one.id) for one in found), default=0)
     for area in areas:

@@ -15,7 +15,8 @@ _EXAMPLES = """examples:
 
 Each framework's code is a script for a fresh interpreter, and prints what the question looks at. It is written for the
 target that --target names, as a record knows it (--record, else the last one) or its worker; without --target, for one of
-the record's that can be asked, and where there is no record, for one that is on every machine.
+the record's that can be asked, and where there is no record, for one that is on every machine. What a record says of
+devices and variables goes into the script: read one that is made of somebody else's record before you run it.
 """
 #: How lines begin that say why there is no script.
 _INCOMPLETE, _NO_CODE, _NOT_ASKED = "# incomplete: ", "# no code to show: ", "# this can't be asked: "
@@ -37,9 +38,8 @@ def register(verbs: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> None:
     """Explain the cases that match."""
-    from cases import catalogue
     from reports.style import style_of
-    from reports.verbs import ProblemError, matching
+    from reports.verbs import ProblemError, catalogue, matching
 
     known = catalogue()
     found = [known[name] for name in matching(known, [chosen.case], "case")]
@@ -60,6 +60,7 @@ def _lines(one: Any, targets: list[Any], record: Any, chosen: argparse.Namespace
     from adapters.targets import adapters
     from reports import marks
     from reports.style import wrapped
+    from reports.visible import line
 
     yield style.paint(one.id, "title")
     yield from wrapped([one.question, one.why], style)
@@ -75,15 +76,15 @@ def _lines(one: Any, targets: list[Any], record: Any, chosen: argparse.Namespace
         yield from wrapped([f"  {claim}: {known[claim]}" for claim in one.claims if claim in known], style, 4)
     if one.environment:
         yield f"environment: {one.environment}"
-    frameworks = {target.framework for target in targets} if targets else None
-    for framework, adapter in adapters(chosen.adapter).items():
-        if frameworks is None or framework in frameworks:
+    known_adapters = adapters(chosen.adapter)
+    recorded = [target for target in record.targets.values() if target.available] if chosen.record else []
+    for framework in dict.fromkeys([t.framework for t in targets] or [*known_adapters, *(t.framework for t in recorded)]):
+        yield ""
+        yield style.paint(line(framework), "title")
+        yield from _promises(framework, one, style)
+        for target in [t for t in targets if t.framework == framework] or [_fitting(framework, one, record)]:
             yield ""
-            yield style.paint(framework, "title")
-            yield from _promises(framework, one, style)
-            for target in [t for t in targets if t.framework == framework] or [_fitting(framework, one, record)]:
-                yield ""
-                yield from _script(framework, adapter, one, target, record)
+            yield from _script(framework, known_adapters.get(framework), one, target, record)
     yield ""
     yield style.paint("array API standard", "title")
     yield from _promises("norm", one, style)
@@ -160,31 +161,33 @@ def _script(framework: str, adapter: str | None, one: Any, target: Any, record: 
     from adapters.source import UnclearError
     from adapters.templates import Templates, book_of
     from cases.judge import applicable
+    from reports.visible import line, visible
 
     try:
         if target is not None:
-            book = book_of(target.to_json() | {"adapter": adapter})
+            book = book_of(target.to_json() | ({"adapter": adapter} if adapter else {}))
         elif framework in CRATES and adapter is None:
             book = Templates.example(framework)
         else:
             book = Reproducer(Phrases.example(framework, adapter, one.program.roles - {"device"}))
     except UnclearError as reason:
-        yield f"{_NO_CODE}{reason}"
+        yield _NO_CODE + line(str(reason))
         return
     name = book.target.get("target", framework)
     missing = sorted(one.program.roles - {"device", *book.target["roles"]})
     why = applicable(one, target.to_json()) if target else ("not-applicable", f"{name} has no {missing[0]}") if missing else None
     if why:
-        yield f"{_NOT_ASKED}{why[1]}"
+        yield _NOT_ASKED + line(why[1])
         return
     cell = record.cells.get((name, one.id)) if record and target else None
     lines = book.lines(
         one.program.wire(), marks=one.program.marks, environment=one.environment, observation=cell.observation if cell else None
     )
-    title = f"{one.id} on {name}" + (f" ({framework} {target.version})" if target else "") + (f": {cell.outcome}" if cell else "")
+    title = line(f"{one.id} on {name}" + (f" ({framework} {target.version})" if target else "") + (f": {cell.outcome}" if cell else ""))
     if book.neutral:
         title += "\nhost, accelerator, peer and alias are devices of yours: --target TARGET writes them out"
-    yield from book.script(one.program.wire(), title=f"{title}\n{one.question}", environment=one.environment, lines=lines).splitlines()
+    script = book.script(one.program.wire(), title=f"{title}\n{one.question}", environment=one.environment, lines=lines)
+    yield from map(visible, script.splitlines())
 
 
 def _whole(one: Any, target: Any, record: Any) -> list[str]:

@@ -41,18 +41,18 @@ def _width(text: str) -> int:
 
 def run(chosen: argparse.Namespace) -> None:
     """Merge the records and write the matrix."""
-    import sys
-
     from reports.matrix import build
     from reports.record import read
-    from reports.verbs import ProblemError, matching
+    from reports.verbs import ProblemError, catalogue, matching, say
+    from reports.visible import visible
 
+    catalogue()
     matrix = build([read(path) for path in chosen.records])
     targets = matching(dict.fromkeys(column.target.name for column in matrix.columns), chosen.target, "target")
     cases = matching(matrix.rows(), chosen.case, "case")
     matrix = matrix.chosen([column for column in matrix.columns if column.target.name in targets], cases)
     for warning in matrix.warnings:
-        print(warning, file=sys.stderr)
+        say(visible(warning))
     text = _text(chosen, matrix)
     if chosen.output is None:
         print(text, end="")
@@ -70,7 +70,7 @@ def _text(chosen: argparse.Namespace, matrix: Any) -> str:
     if chosen.format == "json":
         import json
 
-        return json.dumps(matrix.to_json(), indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(matrix.to_json(), indent=1) + "\n"
     if chosen.format == "html":
         from reports import html
 

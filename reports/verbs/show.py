@@ -29,15 +29,14 @@ def register(verbs: Any) -> None:
 def run(chosen: argparse.Namespace) -> None:
     """List the cells, in the record's order of targets and the catalogue's of cases."""
     import json
-    import sys
 
-    from cases import catalogue
     from reports.record import read
-    from reports.verbs import matching
+    from reports.verbs import catalogue, matching, say
+    from reports.visible import line, visible
 
     record = read(chosen.record)
     if record.warning:
-        print(record.warning, file=sys.stderr)
+        say(visible(record.warning))
     targets = matching(record.targets, chosen.target, "target")
     asked = {case for _, case in record.cells}
     ordered = [case for case in catalogue() if case in asked] + sorted(asked - catalogue().keys())
@@ -45,15 +44,15 @@ def run(chosen: argparse.Namespace) -> None:
     cells = [record.cells[target, case] for target in targets for case in cases if (target, case) in record.cells]
     if chosen.json:
         facts = [{key: value for key, value in cell.to_json(observation=False).items() if key != "type"} | _error(cell) for cell in cells]
-        print(json.dumps(facts, indent=1, ensure_ascii=False))
+        print(json.dumps(facts, indent=1))
         return
     from tabulate import tabulate
 
-    rows = [[cell.target, cell.case, _said(cell), cell.evidence, cell.verdict or "", _reason(cell)] for cell in cells]
+    rows = [[line(cell.target), cell.case, _said(cell), cell.evidence, cell.verdict or "", line(_reason(cell))] for cell in cells]
     print(tabulate(rows, ["target", "case", "answer", "evidence", "verdict", "reason"], tablefmt="plain", disable_numparse=True))
     for target in targets:
         if not record.targets[target].available:
-            print(f"{target} didn't start: {record.targets[target].why}")
+            print(line(f"{target} didn't start: {record.targets[target].why}"))
 
 
 def _said(cell: Any) -> str:
@@ -64,8 +63,7 @@ def _reason(cell: Any) -> str:
     """Return why there is no answer, or the first line of the error that refused."""
     error = cell.error if cell.kind == "refuses" else None
     lines = error["text"].strip().splitlines() if error else []
-    text = f"{error['type']}: {lines[0]}" if error and lines else error["type"] if error else cell.why
-    return " ".join(text.split())
+    return f"{error['type']}: {lines[0]}" if error and lines else error["type"] if error else str(cell.why)
 
 
 def _error(cell: Any) -> dict[str, Any]:

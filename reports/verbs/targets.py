@@ -9,7 +9,7 @@ _EXAMPLES = """examples:
   python -m reports targets
   python -m reports targets 'torch:*' 'old=jax:cpu@.venvs/old/bin/python'
 
-What stands behind @ in a selector is run.
+What stands behind @ in a selector is run. The exit status is 2 when nothing that a selector names is here.
 """
 
 
@@ -37,8 +37,8 @@ def run(chosen: argparse.Namespace) -> None:
     from reports.verbs import ProblemError
 
     known = adapters(chosen.adapter)
-    selectors = [parse(text) for text in chosen.selectors] or [Selector(name, "*") for name in known]
-    wanted, absent = plan(selectors, known)
+    typed = [parse(text) for text in chosen.selectors]
+    wanted, absent = plan(typed or [Selector(name, "*") for name in known], known)
     pool = Pool(wanted, absent, Settings())
     try:
         found = [Target.from_json(target["target"], target) for target in pool.targets()]
@@ -48,16 +48,25 @@ def run(chosen: argparse.Namespace) -> None:
         pool.close()
     if chosen.json:
         print(json.dumps([_public(target) for target in found], indent=1))
-        return
+    else:
+        _list(found)
+    for selector in typed:
+        if not any(target.available and selector.chose(target.name, target.framework, target.device) for target in found):
+            raise ProblemError(f"nothing that {selector} names is here; what is not here stands in the list with its reason")
+
+
+def _list(found: list[Any]) -> None:
     from tabulate import tabulate
 
-    here = [[t.name, t.version, t.evidence, ", ".join(t.roles)] for t in found if t.available]
+    from reports.visible import line
+
+    here = [[line(t.name), line(t.version), t.evidence, line(", ".join(t.roles))] for t in found if t.available]
     heads = ["target", "version", "evidence", "roles"]
     print(tabulate(here, heads, tablefmt="simple", disable_numparse=True) if here else "No target is here.")
     missing = [target for target in found if not target.available]
     if missing:
         print("\nnot here")
-        print(tabulate([[t.name, t.why] for t in missing], tablefmt="plain", disable_numparse=True))
+        print(tabulate([[line(t.name), line(t.why)] for t in missing], tablefmt="plain", disable_numparse=True))
 
 
 def _public(target: Any) -> dict[str, Any]:
