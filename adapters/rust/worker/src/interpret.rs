@@ -20,6 +20,8 @@ use crate::values::{Data, Number, WHOLE, positions};
 const TEXT: usize = 2000;
 /// Facts that end a program.
 const STOP: [&str; 3] = ["not_offered", "not_modelled", "adapter_failed"];
+/// A step with one of these has no value, and what needs it is skipped.
+const WITHOUT_VALUE: [&str; 5] = ["error", "skipped", "not_offered", "not_modelled", "adapter_failed"];
 
 /// A program that isn't made as the protocol says; the sentence says where.
 #[derive(Debug, PartialEq, Eq)]
@@ -141,7 +143,7 @@ impl<F: Framework> Runner<'_, F> {
         {
             return Ok(None);
         }
-        if let Some(missing) = refs(step).into_iter().find(|other| self.has(other, &["error", "skipped"])) {
+        if let Some(missing) = refs(step).into_iter().find(|other| self.has(other, &WITHOUT_VALUE)) {
             return Ok(Some(Map::from_iter([("skipped".into(), missing.clone())])));
         }
         let outer = std::mem::take(&mut self.warnings);
