@@ -255,7 +255,7 @@ class Controller(Session):
 
     def finish(self, status: int, failed: int, *, stopped: bool) -> int:
         """Close the record and the pool and return the exit status: 0, 1, or another where what was asked could not be done."""
-        if failed and (stopped or 0 < (self._config.option.maxfail or 0) <= failed):
+        if failed and (stopped or failed >= (self._config.option.maxfail or sys.maxsize)):
             status = FAILED  # -x and --stepwise; xdist and pytest call it an interruption
         self._finished = True
         self._run.finish("stopped at a failure" if status == FAILED else "interrupted")

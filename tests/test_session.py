@@ -58,6 +58,44 @@ def asked(tmp_path: Path, mode: str) -> dict[str, Any]:
 # --- options -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"target": ["nonsense"]}, r"is not \[label=\]framework:device"),
+        ({"target": ["trch:cpu"]}, "no framework 'trch'; there are"),
+        ({"target": ["numpy:cpu@/no/such/python"]}, "no interpreter or command"),
+        ({"case": ["placement/nothing"]}, "no case matches"),
+        ({"deadline": "0"}, "--deadline wants seconds above 0"),
+        ({"repeat": "0"}, "--repeat wants a whole number from 1 on"),
+        ({"shuffle": "x"}, "--shuffle wants a whole number"),
+        ({"adapter": ["x"]}, "is not NAME=module:Class"),
+        ({"record": "page.html"}, "give the record another"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_starts(changes: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reports.run.Pool", lambda *_: pytest.fail("a worker was started"))
+    with pytest.raises(Failure, match=words):
+        Run(option(**changes), [], 1, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("dummy:acel", "named didn't start: dummy:acel: no device 'acel' in dummy; there are"),
+        ("dummy:z*", r"no device 'z\*' in dummy; there are"),
+        ("x:cpu", "named didn't start: x:cpu: x can't be imported"),
+        ("x:*", r"target x:\*: nothing that it matches is here: x can't be imported"),
+    ],
+)
+def test_a_target_that_is_not_here_is_said(target: str, words: str) -> None:
+    run = Run(option(target=[target], adapter=["dummy=tests.dummy:Dummy", "x=tests.nowhere:X"]), [], 1, lambda _: None)
+    try:
+        with pytest.raises(Failure, match=words):
+            run.targets()
+    finally:
+        run.close()
+
+
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "86401", "1e300", "x", ""])
 def test_a_number_out_of_its_range_is_refused(text: str) -> None:
     with pytest.raises(Failure, match=f"--deadline={text}: --deadline wants seconds"):
