@@ -41,6 +41,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     said: tuple[object, ...] = ()
     try:
         status = yield
+        sys.stdout.flush()  # into a pipe or a file it may all come at the end
         if status in (OK, FAILED):
             return status
         own = config.stash.get(_SESSION, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -46,9 +47,14 @@ def ask(*arguments: str, expect: int = 0, **how: Any) -> str:
 def start(record: Path, *arguments: str) -> subprocess.Popen[str]:
     """Start pytest in a process group of its own."""
     words = command(*DUMMY, f"--record={record}", *arguments)
-    return subprocess.Popen(
-        words, cwd=ROOT, env=surroundings(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
+    # Whoever runs these tests in the background may have made them deaf to an interrupt, and children would inherit it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            words, cwd=ROOT, env=surroundings(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def until(happened: Callable[[], bool], what: str) -> None:

@@ -122,12 +122,13 @@ def test_a_run_that_is_killed_outright_takes_its_workers_along(tmp_path: Path, p
     until(lambda: not set(children) & set(pgrep("-f", "")), "a process outlives its run")
 
 
-@pytest.mark.parametrize("lines", [1, 12])
-def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path, lines: int) -> None:
+@pytest.mark.parametrize(("lines", "unbuffered"), [(1, ""), (1, "1"), (12, "1")])
+def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path, lines: int, unbuffered: str) -> None:
     record = tmp_path / "record.jsonl"
     arguments = (*DUMMY, "--target", "dummy:hangs", "--case", "placement/*", "--deadline", "1", "-v", f"--record={record}")
     pipe = subprocess.PIPE
-    with subprocess.Popen(command(*arguments), cwd=ROOT, env=surroundings(), stdout=pipe, stderr=pipe, text=True) as run:
+    environment = surroundings(PYTHONUNBUFFERED=unbuffered)
+    with subprocess.Popen(command(*arguments), cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True) as run:
         assert run.stdout is not None
         assert run.stderr is not None
         for _ in range(lines):
