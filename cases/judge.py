@@ -119,6 +119,8 @@ def facets(reading: Reading, target: Mapping[str, Any]) -> dict[str, Any]:
         for key in ("committed", "memory"):
             if result.get(key) not in (None, "device"):
                 found[f"result.{key}"] = result[key]
+        if result.get("weak"):  # a dtype that gives way to any other
+            found["result.weak"] = True
     elif result.get("kind") == "python":
         found["result.type"] = result.get("type")
     found.update(_value_facets(reading))
