@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from reports import SUITE
@@ -17,7 +18,7 @@ from reports import SUITE
 if TYPE_CHECKING:
     from cases import Case
 
-VERBS = ("targets", "cases", "explain", "show", "matrix")
+VERBS = ("targets", "cases", "explain", "show", "matrix", "gate")
 #: What was asked for can't be done, as the one sentence on standard error says.
 COULD_NOT = 2
 _EXAMPLES = """examples:
@@ -26,6 +27,7 @@ _EXAMPLES = """examples:
   python -m reports explain placement/matmul/host-accelerator
   python -m reports show reports/out/latest.jsonl --json --target 'torch:*'
   python -m reports matrix old.jsonl new.jsonl --format html --output page.html
+  python -m reports gate old.jsonl new.jsonl --uses src
 """
 
 
@@ -108,14 +110,27 @@ def run(chosen: argparse.Namespace) -> int:
     from reports.cells import RecordError
 
     try:
-        chosen.run(chosen)
+        status: int | None = chosen.run(chosen)
     except (ProblemError, RecordError, CatalogueError, ContractError, SelectorError) as problem:
         from reports.visible import visible
 
         sys.stdout.flush()
         say(visible(f"python -m reports {chosen.verb}: {problem}"))
         return COULD_NOT
-    return 0
+    return status or 0
+
+
+def written(text: str, path: Path | None) -> None:
+    """Write a text to a file and say which, or to standard output. Raises ProblemError."""
+    if path is None:
+        print(text, end="")
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ProblemError(f"{path} can't be written ({error.strerror or error}); give --output a path in a folder that can") from error
+    print(path)
 
 
 def catalogue() -> Mapping[str, Case]:

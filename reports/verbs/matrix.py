@@ -43,7 +43,7 @@ def run(chosen: argparse.Namespace) -> None:
     """Merge the records and write the matrix."""
     from reports.matrix import build
     from reports.record import read
-    from reports.verbs import ProblemError, catalogue, matching, say
+    from reports.verbs import catalogue, matching, say, written
     from reports.visible import visible
 
     catalogue()
@@ -53,17 +53,7 @@ def run(chosen: argparse.Namespace) -> None:
     matrix = matrix.chosen([column for column in matrix.columns if column.target.name in targets], cases)
     for warning in matrix.warnings:
         say(visible(warning))
-    text = _text(chosen, matrix)
-    if chosen.output is None:
-        print(text, end="")
-        return
-    try:
-        chosen.output.parent.mkdir(parents=True, exist_ok=True)
-        chosen.output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        why = error.strerror or error
-        raise ProblemError(f"{chosen.output} can't be written ({why}); give --output a path in a folder that can") from error
-    print(chosen.output)
+    written(_text(chosen, matrix), chosen.output)
 
 
 def _text(chosen: argparse.Namespace, matrix: Any) -> str:
