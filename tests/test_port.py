@@ -1,0 +1,109 @@
+"""`python -m reports port`: two columns side by side, what bites first first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cases import catalogue
+from reports.verbs import main
+from tests import sample
+
+ADD, SUB = "placement/add/device-device", "placement/sub/device-device"
+MIXED = "placement/add/host-accelerator"
+PEER = "placement/add/accelerator-peer"
+KINDS = ("accel", "garbles-computing", "moves-to-first", "no-peer", "widens-computing", "host-only")
+Ask = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample.record(tmp_path_factory.mktemp("port") / "r.jsonl", KINDS, (ADD, SUB, MIXED, PEER, "moving/absent/create-object"))
+
+
+@pytest.fixture
+def ask(record: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Return what runs the verb in this process: status, output, and what is said on standard error."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        return main(["port", *map(str, arguments), "--record", str(record)]), *capsys.readouterr()
+
+    return run
+
+
+def test_differences_are_grouped_by_what_bites_with_the_code_of_both(ask: Ask) -> None:
+    status, out, err = ask("dummy:accel", "dummy:garbles-computing")
+    assert (status, err) == (0, "")
+    assert out.startswith("dummy:accel, dummy 1.0, simulated → dummy:garbles-computing, dummy 1.0, simulated: 5 of 5 ")
+    assert "\nsilent, silently wrong there (" in out
+    assert f"  {ADD}: works → garbage" in out
+    assert catalogue()[ADD].question in " ".join(out.split())
+    code = next(line for line in out.splitlines() if line.startswith("        print("))
+    assert out.count(code) >= 2
+    brief = ask("dummy:accel", "dummy:garbles-computing", "--brief")[1]
+    assert "print(" not in brief
+    assert f"  {ADD}: works → garbage" in brief
+
+
+def test_the_direction_matters(ask: Ask) -> None:
+    assert "loosened, refused here, works there (" in ask("dummy:accel", "dummy:moves-to-first")[1]
+    assert "tightened, works here, refused there (" in ask("dummy:moves-to-first", "dummy:accel")[1]
+
+
+def test_what_answers_alike_and_what_a_target_can_t_be_asked_is_not_listed(ask: Ask) -> None:
+    status, out, _ = ask("dummy:accel", "dummy:no-peer")
+    assert (status, out) == (
+        0,
+        "dummy:accel, dummy 1.0, simulated → dummy:no-peer, dummy 1.0, simulated: 0 of 4 questions are answered differently\n",
+    )
+
+
+def test_each_target_s_own_device_is_its_own(ask: Ask) -> None:
+    assert ": 0 of 3 questions" in ask("dummy:accel", "dummy:host-only")[1]
+
+
+def test_facets_that_bite_are_told_and_texts_of_errors_are_not(ask: Ask) -> None:
+    out = ask("dummy:accel", "dummy:widens-computing")[1]
+    assert f"  {ADD}: works → works; result.dtype: float32 → float64" in out
+    assert "error-" not in out
+
+
+def test_json_has_both_scripts(ask: Ask) -> None:
+    data = json.loads(ask("dummy:accel", "dummy:garbles-computing", "--json", "--case", ADD)[1])
+    (one,) = data["differences"]
+    assert (data["from"], data["to"], data["compared"]) == ("dummy:accel", "dummy:garbles-computing", 1)
+    assert (one["kind"], one["case"]) == ("silent", ADD)
+    compile(one["from_script"], "script", "exec")
+    compile(one["to_script"], "script", "exec")
+
+
+def test_columns_of_several_records_are_told_apart(tmp_path: Path, ask: Ask) -> None:
+    other = sample.record(tmp_path / "other.jsonl", ("accel",), (ADD,), version="2.0")
+    status, _, err = ask("dummy:accel", "dummy:no-peer", "--record", other)
+    assert status == 2
+    assert "dummy:accel is more than one target: 'dummy:accel (" in err
+    status, out, _ = ask("dummy:accel (2.0)", "dummy:garbles-computing", "--record", other)
+    assert (status, f"  {ADD}: works → garbage" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("dummy:acel", "dummy:accel"), "no target 'dummy:acel' in the record; did you mean dummy:accel"),
+        (("torch:cuda", "dummy:accel"), "no target 'torch:cuda' in the record; there are dummy:accel, "),
+        (("dummy:accel", "dummy:accel"), "FROM and TO are the same target, dummy:accel"),
+        (("dummy:accel", "dummy:no-peer", "--case", "time/*"), "no case matches 'time/*'"),
+        (("dummy:no-peer", "dummy:accel", "--case", PEER), "dummy:no-peer and dummy:accel have no answered question in common"),
+        (("dummy:accel", "dummy:no-peer", "--record", "nope.jsonl"), "no record at nope.jsonl"),
+        (("dummy:accel", "dummy:no-peer", "--output", "README.md/x"), "README.md/x can't be written"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_and_status_2(ask: Ask, arguments: tuple[str, ...], says: str) -> None:
+    status, out, err = ask(*arguments)
+    assert (status, out) == (2, "")
+    assert says in err
+    assert err.count("\n") == 1
