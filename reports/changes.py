@@ -98,8 +98,8 @@ def change(target: str, old: Cell, new: Cell) -> Change | None:
     found = sorted(_differences(old, new), key=lambda d: danger(d.kind))
     if not found:
         return None
-    bases = (new.error or {}).get("bases") or ()
-    caught = [f"`except {d.old}` still catches it" for d in found if d.what == "error.type" and d.old in bases]
+    bases: Any = (new.error or {}).get("bases")
+    caught = [f"`except {d.old}` still catches it" for d in found if d.what == "error.type" and isinstance(bases, list) and d.old in bases]
     return Change(target, old.case, _outcomes(old), _outcomes(new), tuple(found), said(old), said(new), "".join(caught))
 
 
@@ -194,8 +194,7 @@ def _facet_differences(old: Cell, new: Cell, kinds: Mapping[str, None]) -> Itera
     for facet in dict.fromkeys([*old.facets, *new.facets]):
         if facet in _NUMBERS or (explained and facet != "warnings"):
             continue
-        unsaid = _UNSAID.get(facet)
-        before, after = old.facets.get(facet, unsaid), new.facets.get(facet, unsaid)
+        before, after = (_UNSAID.get(facet) if cell.facets.get(facet) is None else cell.facets[facet] for cell in (old, new))
         if facet == "error.type":
             before, after = _qualified(old, new)
         lacking = (before is None) != (after is None)

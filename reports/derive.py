@@ -30,8 +30,10 @@ class Side:
         """Return a cell with its answer and facets derived again, where its question is known."""
         found = self.cells[case]
         judged = self._judge(case)
-        if judged is None:
-            return found
+        if judged is None:  # nobody has looked at what such facets are
+            return replace(
+                found, facets={key: value if key == "warnings" or _plain(value) else str(value) for key, value in found.facets.items()}
+            )
         judged = held(catalogue()[case], judged, self.control(case))
         answers = tuple(dict.fromkeys(judged["answer"] or judged["status"] if a == found.outcome else a for a in found.answers))
         return replace(
@@ -62,6 +64,10 @@ class Side:
         except Exception as error:
             why = f"the observation isn't made as the protocol says: {type(error).__name__}: {error}"
             return judge(one, self._said, {"status": "inconclusive", "why": why})
+
+
+def _plain(value: object) -> bool:
+    return value is None or isinstance(value, str | bool | int | float)
 
 
 def unchanged(old: Side, new: Side, case: str) -> bool:

@@ -158,6 +158,14 @@ def test_a_question_that_this_catalogue_doesn_t_know_is_compared_as_it_was_recor
     assert kinds(report(tmp_path, asked("accel", ADD) + old, asked("accel", ADD) + new)) == ["tightened"]
 
 
+@pytest.mark.parametrize("odd", [[], {"a": 1}, 3, "text", True, None])
+def test_facets_of_an_unknown_question_may_be_anything(tmp_path: Path, odd: object) -> None:
+    names = ("value", "operands", "error.type", "error.surfaces", "identity", "device works", "warnings", "result.device", "colour")
+    old = {**sample.cell("accel", ADD), "case": "placement/gone/host", "target": NAME, "facets": {}}
+    found = report(tmp_path, [old], [old | {"facets": dict.fromkeys(names, odd)}])
+    assert [finding.change.case for finding in found.findings] == ([] if odd is None else ["placement/gone/host"])
+
+
 # --- it fails closed ---------------------------------------------------------------------------------
 
 
