@@ -83,6 +83,8 @@ class Reading:
         got = facts.get("elements")
         if got is None:
             return False
+        if elements(expected) != math.prod(facts["shape"]):
+            return False
         wanted = list(at_positions(expected, facts["shape"], facts.get("at")))
         slack = TOLERANCE.get(str(facts.get("dtype")), 0.0) if tolerance is None else tolerance
         return len(got) == len(wanted) and all(agrees(g, w, slack) for g, w in zip(got, wanted, strict=True))
@@ -122,16 +124,18 @@ def walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from walk(step.get("body", []))
 
 
+def elements(expected: Expected) -> int:
+    """Return how many elements are expected."""
+    return expected.count if isinstance(expected, Numbers) else sum(1 for _ in flatten(expected))
+
+
 def at_positions(expected: Expected, shape: list[int], at: list[int] | None) -> Iterator[Any]:
     """Yield the expected elements at the positions that a worker read: all, unless it says which."""
-    count = math.prod(shape)
-    where = range(count) if at is None else at
+    where = range(math.prod(shape)) if at is None else at
     if isinstance(expected, Numbers):
-        if expected.count == count:
-            yield from (expected.at(i) for i in where)
-        return
-    flat = list(flatten(expected))
-    if len(flat) == count:
+        yield from (expected.at(i) for i in where)
+    else:
+        flat = list(flatten(expected))
         yield from (flat[i] for i in where)
 
 
