@@ -45,6 +45,8 @@ class Entry:
     #: What the source says, in our words.
     says: str
     versions: SpecifierSet
+    #: Of a deviation that hangs on the hardware: the evidence with which it must be seen; "" for all.
+    evidence: str = ""
 
     def speaks_of(self, case: str, kind: str, version: str) -> bool:
         """Say whether the entry is about this case on this device kind in this version."""
@@ -157,16 +159,16 @@ def _entries(path: Path, data: Mapping[str, Any], what: str, key: str) -> tuple[
 
 
 def _entry(where: str, item: Mapping[str, Any], key: str) -> Entry:
-    unknown = set(item) - {"cases", "targets", key, "strength", "source", "says", "versions"}
+    unknown = set(item) - {"cases", "targets", key, "strength", "source", "says", "versions", *(["evidence"] if key == "answer" else [])}
     if unknown:
         raise ContractError(f"{where}: unknown key {min(unknown)!r}")
-    given = {"targets": ["*"], "strength": PINS[0], "versions": "", "source": "", "says": "", "cases": [], key: [], **item}
+    given = {"targets": ["*"], "strength": PINS[0], "versions": "", "evidence": "", "source": "", "says": "", "cases": [], key: [], **item}
     for name in ("cases", "targets", key):
         if name == key and isinstance(given[key], str):
             given[key] = [given[key]]
         if not isinstance(given[name], list) or not all(isinstance(text, str) for text in given[name]):
             raise ContractError(f"{where}: {name} is {item[name]!r:.80}, not a list of texts")
-    for name in ("strength", "versions", "source", "says"):
+    for name in ("strength", "versions", "evidence", "source", "says"):
         if not isinstance(given[name], str):
             raise ContractError(f"{where}: {name} is {item[name]!r:.80}, not a text")
     if given["strength"] not in PINS + FREE:
@@ -180,7 +182,8 @@ def _entry(where: str, item: Mapping[str, Any], key: str) -> Entry:
         versions = SpecifierSet(given["versions"])
     except InvalidSpecifier as error:
         raise ContractError(f"{where}: {error}") from error
-    return Entry(tuple(given["cases"]), tuple(given["targets"]), tuple(given[key]), strength, given["source"], given["says"], versions)
+    texts = given["source"], given["says"]
+    return Entry(tuple(given["cases"]), tuple(given["targets"]), tuple(given[key]), strength, *texts, versions, given["evidence"])
 
 
 def check(names: Iterable[str], words: Mapping[str, Iterable[str]]) -> None:

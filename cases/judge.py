@@ -78,7 +78,8 @@ def verdicts(case: Case, target: Mapping[str, Any], behaviour: str) -> dict[str,
     found: dict[str, Any] = {"verdict": own.verdict(*where, behaviour), "norm": norm_verdict(case, target, behaviour)}
     stale = own.stale(*where, behaviour)
     # Contracts speak of frameworks as they come: a variable that changes answers may hide a bug without mending it.
-    if stale is not None and case.environment is None and not target["environment"]:
+    seen_here = stale is not None and stale.evidence in ("", evidence(case, target))
+    if stale is not None and seen_here and case.environment is None and not target["environment"]:
         found["stale"] = f"known deviation is gone: {stale.says} ({stale.source})"
     return found
 
