@@ -214,7 +214,7 @@ class Templates:
         return f"[{', '.join(items)}]"
 
     def _number(self, value: Any, dtype: str | None) -> str:
-        if isinstance(value, bool) and dtype is None:
+        if isinstance(value, bool) and dtype in (None, "bool"):
             return str(value).lower()
         if isinstance(value, str):
             raise UnclearError(f"{value} is no number that is written everywhere")
