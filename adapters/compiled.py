@@ -12,7 +12,7 @@ from pathlib import Path
 
 _CRATES = Path(__file__).parent / "rust"
 #: Framework -> its crate in `adapters/rust/`, whose program is `CRATE-worker`.
-CRATES = {"candle": "candle"}
+CRATES = {"candle": "candle", "burn": "burn"}
 
 
 def program(framework: str) -> Path:

@@ -230,20 +230,25 @@ def test_what_a_built_worker_says_fits_the_schema_and_every_question_has_code(fr
 
 
 @pytest.mark.slow
-def test_a_script_of_candle_s_is_a_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "case", "printed"),
+    [("candle:cpu", "placement/matmul/device-device", "1536"), ("burn:flex", "moving/write-original/to-same", "[12.0, 23.0, 35.0, 47.0]")],
+)
+def test_a_script_is_a_program(target: str, case: str, printed: str, tmp_path: Path) -> None:
     """Compile what is shown, and see the numbers that the suite expects."""
-    if compiled.missing("candle") or not shutil.which("cargo"):
-        pytest.skip("candle's worker is not built: tox run -e rust")
-    explain = [sys.executable, "-m", "reports", "explain", "placement/matmul/device-device", "--target", "candle:cpu", "--script"]
+    framework = target.partition(":")[0]
+    if compiled.missing(framework) or not shutil.which("cargo"):
+        pytest.skip(f"{framework}'s worker is not built: tox run -e rust")
+    explain = [sys.executable, "-m", "reports", "explain", case, "--target", target, "--script"]
     script = subprocess.run(explain, capture_output=True, text=True, check=True).stdout
-    crate = Path(compiled.__file__).parent / "rust" / "candle"
-    shutil.copytree(crate, tmp_path / "candle", ignore=shutil.ignore_patterns("target"))
+    crate = Path(compiled.__file__).parent / "rust" / framework
+    shutil.copytree(crate, tmp_path / framework, ignore=shutil.ignore_patterns("target"))
     shutil.copytree(crate.parent / "worker", tmp_path / "worker", ignore=shutil.ignore_patterns("target"))
-    (tmp_path / "candle" / "examples").mkdir()
-    (tmp_path / "candle" / "examples" / "shown.rs").write_text(script)
+    (tmp_path / framework / "examples").mkdir()
+    (tmp_path / framework / "examples" / "shown.rs").write_text(script)
     run = ["cargo", "run", "--quiet", "--release", "--offline", "--example", "shown"]
     # Where the worker was built its dependencies are too.
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(compiled.program("candle").parents[1])}
-    done = subprocess.run(run, cwd=tmp_path / "candle", env=environment, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(compiled.program(framework).parents[1])}
+    done = subprocess.run(run, cwd=tmp_path / framework, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "1536" in done.stdout
+    assert printed in done.stdout
