@@ -26,18 +26,18 @@ BAD = [
 ]
 #: What only a worker, or pytest's collection, can tell.
 BAD_LATER = [
-    (("--target", "dummy:acel", "-n", "2"), "no device 'acel' in dummy; there are"),
+    (("--target", "dummy:acel", "-n", "1"), "no device 'acel' in dummy; there are"),
     ((*ACCEL, "--record=/proc/nowhere/record.jsonl"), "can't be written"),
     ((*ACCEL, "-k", "a="), "Wrong expression passed to '-k'"),
-    ((*ACCEL, "-k", "a=", "-n", "2"), "Wrong expression passed to '-k'"),
+    ((*ACCEL, "-k", "a=", "-n", "1"), "Wrong expression passed to '-k'"),
     ((*ACCEL, "cases/__init__.py::dummy:accel::placement/nosuch"), "not found"),
-    ((*ACCEL, "cases/__init__.py::dummy:accel::placement/nosuch", "-n", "2"), "not found"),
+    ((*ACCEL, "cases/__init__.py::dummy:accel::placement/nosuch", "-n", "1"), "not found"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "words"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
 def test_what_cannot_be_done_is_one_sentence_and_exit_status_2(arguments: tuple[str, ...], words: str) -> None:
-    said = ask(*DUMMY, *arguments, "-n", "2", expect=2)
+    said = ask(*DUMMY, *arguments, "-n", "1", expect=2)
     assert said.startswith("ERROR: ")
     assert said.count("\n") == 1, "nothing was started"
     assert words in said
@@ -52,7 +52,7 @@ def test_what_turns_out_not_to_be_possible_is_a_sentence_too(tmp_path: Path, arg
 
 
 @pytest.mark.parametrize(
-    "arguments", [(*ACCEL, "-k", "zzz"), (*ACCEL, "-k", "zzz", "-n", "2"), ("cases/devices.py",)], ids=["-k", "-k -n 2", "a file"]
+    "arguments", [(*ACCEL, "-k", "zzz"), (*ACCEL, "-k", "zzz", "-n", "1"), ("cases/devices.py",)], ids=["-k", "-k -n 1", "a file"]
 )
 def test_a_selection_of_nothing_leaves_the_last_record_alone(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     record = sample.record(tmp_path / "record.jsonl")
@@ -71,7 +71,7 @@ def test_no_answer_at_all_is_said(tmp_path: Path) -> None:
 # --- what asks nothing ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [("--collect-only",), ("--setup-plan",), ("--setup-plan", "-n", "2")], ids=" ".join)
+@pytest.mark.parametrize("options", [("--collect-only",), ("--setup-plan",), ("--setup-plan", "-n", "1")], ids=" ".join)
 def test_looking_at_the_items_asks_nothing_and_writes_nothing(tmp_path: Path, options: tuple[str, ...]) -> None:
     record = tmp_path / "record.jsonl"
     assert f"{NUMBER} items" in ask(*ACCEL, *FEW, f"--record={record}", *options)

@@ -24,7 +24,7 @@ def named() -> list[str]:
 # --- where the record goes -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=" ".join)
+@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=" ".join)
 def test_a_record_behind_a_space_goes_where_there_is_none_yet(tmp_path: Path, options: tuple[str, ...]) -> None:
     record = tmp_path / "record.jsonl"
     said = ask(*ACCEL, "--record", str(record), *options)
@@ -35,7 +35,7 @@ def test_a_record_behind_a_space_goes_where_there_is_none_yet(tmp_path: Path, op
 
 def test_a_record_behind_a_space_is_written_again_outside_the_checkout(tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
-    for options in ((), ("-n", "2")):
+    for options in ((), ("-n", "1")):
         ask(*ACCEL, "--record", str(record), *named(), *options)
         assert len(cells(record)) == NUMBER
 
@@ -54,7 +54,7 @@ def test_a_record_behind_a_space_is_written_again_inside_the_checkout(tmp_path: 
             path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize(("typed", "processes"), [("--record {}", "2"), ("--record={}", "0")])
+@pytest.mark.parametrize(("typed", "processes"), [("--record {}", "1"), ("--record={}", "0")])
 def test_a_record_that_a_variable_names(tmp_path: Path, typed: str, processes: str) -> None:
     record = tmp_path / "a folder" / "record.jsonl"
     ask(*ACCEL, "-n", processes, env=surroundings(PYTEST_ADDOPTS=typed.format(f"'{record}'")))
@@ -67,7 +67,7 @@ DEVIATING = (*DUMMY, "--target", "dummy:dies", "--target", "dummy:accel", *FEW)
 DEVIATION = "placement/matmul/accelerator-peer"
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize("processes", ["0", "1"])
 def test_a_deviation_is_said_once_with_its_reason_then_the_matrix_then_the_page(tmp_path: Path, processes: str) -> None:
     record = tmp_path / "record.jsonl"
     said = ask(*DEVIATING, "-n", processes, f"--record={record}", expect=1)
