@@ -173,6 +173,8 @@ def _entry(where: str, item: Mapping[str, Any], key: str) -> Entry:
             raise ContractError(f"{where}: {name} is {item[name]!r:.80}, not a text")
     if given["strength"] not in PINS + FREE:
         raise ContractError(f"{where}: strength {given['strength']!r} is none of {', '.join(PINS + FREE)}")
+    if given["evidence"] not in ("", "measured", "simulated"):
+        raise ContractError(f"{where}: evidence {given['evidence']!r} is neither measured nor simulated")
     strength = given["strength"] if key == "accepts" else PINS[0]
     if bool(given[key]) == (strength in FREE):
         raise ContractError(f"{where}: {key} goes with the strengths {' and '.join(PINS)}, and only with them")

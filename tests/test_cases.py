@@ -269,6 +269,7 @@ def contract_of(tmp_path: Path, text: str) -> Contract:
         ('framework = "x"\n[[promise]]\ncases = ["a"]\nsource = "https://a"\nsays = "so"', "accepts goes with the strengths"),
         ('framework = "x"\n[[promise]]\nstrength = "hoped"', "strength 'hoped' is none of"),
         ('framework = "x"\n[[deviation]]\ncases = ["a"]\nanswer = "b"\nsource = "https://a"\nsays = "so"\nversions = "new"', "deviation 1"),
+        ('framework = "x"\n[[deviation]]\ncases = ["a"]\nsource = "https://a"\nevidence = "seen"', "evidence 'seen' is neither measured"),
     ],
 )
 def test_a_contract_out_of_order_is_refused_in_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
