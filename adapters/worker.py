@@ -8,11 +8,11 @@ worker ends when its input does.
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import importlib
 import io
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -27,6 +27,8 @@ PROTOCOL = 1
 _HOLDS: dict[str, dict[str, type]] = {"hello": {"framework": str}, "run": {"device": str, "program": dict}, "warm": {"device": str}}
 #: So many deadlines a question may take before the worker ends by itself.
 _OVERDUE = 2
+#: The longest deadline that is watched, in seconds: a day.
+_LONGEST = 86400.0
 #: The framework's adapter, when it is one of the suite's own.
 ADAPTERS = {
     "torch": "adapters.torch:Torch",
@@ -80,16 +82,19 @@ def understood(line: bytes) -> tuple[dict[str, Any], str]:
 def _limited(request: dict[str, Any]) -> Iterator[None]:
     """End this process when a question takes twice as long as anybody waits for its answer.
 
-    Whoever asked would do it, but may be gone, or on another machine. The watch is a thread of the interpreter's own
-    that needs no lock of it, so that it ends a call that never gives the lock back too.
+    Whoever asked would do it, but may be gone, or on another machine. The alarm is the system's, which ends the process
+    whatever it does: a call that never gives the interpreter back can't keep a handler or a thread from it.
     """
     deadline = request.get("deadline")
-    if isinstance(deadline, (int, float)) and deadline > 0:
-        faulthandler.dump_traceback_later(_OVERDUE * deadline, exit=True, file=2)
+    fits = isinstance(deadline, (int, float)) and 0 < deadline <= _LONGEST
+    if fits and hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, _OVERDUE * float(deadline or 0))
     try:
         yield
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _write(outgoing: io.FileIO, data: bytes) -> None:

@@ -177,7 +177,7 @@ def test_a_worker_ends_by_itself_when_a_question_takes_twice_its_deadline(stuck:
         process.hello(60)
         with pytest.raises(WorkerFailed, match=r"no answer within 0\.5 s"):
             process.run("cpu", PROGRAM, None, 0.5)
-        assert process._popen.wait(10) == 1
+        assert process._popen.wait(10) == -signal.SIGALRM
     finally:
         process.kill()
 
