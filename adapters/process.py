@@ -35,7 +35,11 @@ _IMPORTS = re.compile(r"^from \.(\w+) import ", re.MULTILINE)
 
 
 class WorkerFailed(Exception):
-    """A worker that can't go on; `status` is `crashed` or `hung`, the message says what it did."""
+    """A worker that can't go on; the message says what it did.
+
+    `status` is `crashed` or `hung`, or `inconclusive` where it was the worker or the way to it that broke the protocol,
+    which is nothing that the framework did.
+    """
 
     def __init__(self, status: str, why: str) -> None:
         """Keep the status beside the sentence."""
@@ -157,7 +161,7 @@ class Process:
             raise WorkerFailed("inconclusive", f"the worker itself failed: {str(reply.get('error')).strip().splitlines()[-1][:300]}")
         observation = reply.get("observation")
         if reply.get("type") != "observation" or not isinstance(observation, dict) or not isinstance(observation.get("steps"), dict):
-            raise WorkerFailed("crashed", f"no observation but: {json.dumps(reply)[-600:]}")
+            raise WorkerFailed("inconclusive", f"no observation but: {json.dumps(reply)[-600:]}")
         return observation
 
     def _ask(self, request: dict[str, Any], deadline: float) -> dict[str, Any]:
@@ -167,10 +171,10 @@ class Process:
         try:
             reply = json.loads(line)
         except ValueError as error:
-            raise WorkerFailed("crashed", f"answered rubbish: {line[:80]!r}") from error
+            raise WorkerFailed("inconclusive", f"answered rubbish: {line[:80]!r}") from error
         if not isinstance(reply, dict) or reply.get("id") != self._next:
             got = reply.get("id") if isinstance(reply, dict) else reply
-            raise WorkerFailed("crashed", f"answered request {got!r} when asked {self._next}")
+            raise WorkerFailed("inconclusive", f"answered request {got!r} when asked {self._next}")
         return reply
 
     def _send(self, data: bytes) -> None:

@@ -124,23 +124,28 @@ def _decide_first_call(reading: Reading) -> str:
 
 
 def _decide_first_round(reading: Reading) -> str:
-    first, *later = reading.value("result").get("rounds", []) or [{}]
-    # Against the longest of the three: where calls do their work at once, a round is as long as the machine is busy.
-    return _failed(reading) or _warmed_up(
-        first["returned"], max(r["returned"] for r in later), SLIGHT * max(r["synchronised"] for r in later)
-    )  # fmt: skip
+    word = _failed(reading)
+    if word or _returned(reading) == "synchronous":
+        return word or "nothing-queued"
+    first, *later = reading.value("result")["rounds"]
+    returned = [r["returned"] for r in later]
+    if max(returned) - min(returned) > SLIGHT * max(r["synchronised"] for r in later) and max(returned) > ALIKE * min(returned):
+        raise Inconclusive("the later rounds are not alike, so that the first can't be held against them")
+    return _warmed_up(first["returned"], max(returned), SLIGHT * max(r["synchronised"] for r in later))
 
 
-def _warm_up(decide: Callable[[Reading], str]) -> Vocabulary:
+def _warm_up(decide: Callable[[Reading], str], **more: tuple[str, str]) -> Vocabulary:
     words = {
         "longer": (NEUTRAL, "the first takes at least twice as long as later ones do"),
         "alike": (NEUTRAL, "the first takes about as long as later ones do"),
     }
-    return Vocabulary({**RAISES, **GARBAGE, **words}, decide)
+    return Vocabulary({**RAISES, **GARBAGE, **words, **more}, decide)
 
 
 FIRST_CALL = _warm_up(_decide_first_call)
-FIRST_ROUND = _warm_up(_decide_first_round)
+FIRST_ROUND = _warm_up(
+    _decide_first_round, **{"nothing-queued": (NEUTRAL, "the calls have done their work when they return: no queue is made")}
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,11 @@ def worker(mode: str) -> Iterator[Process]:
 @pytest.mark.parametrize(
     ("mode", "status", "words"),
     [
-        ("wrong-id", "crashed", "answered request 9 when asked 2"),
+        ("wrong-id", "inconclusive", "answered request 9 when asked 2"),
         ("half-line", "crashed", "ended with exit status 0 in the middle of a question"),
-        ("rubbish", "crashed", "answered rubbish"),
-        ("no-observation", "crashed", "no observation but"),
-        ("endless-line", "crashed", "a line without an end"),
+        ("rubbish", "inconclusive", "answered rubbish"),
+        ("no-observation", "inconclusive", "no observation but"),
+        ("endless-line", "inconclusive", "a line without an end"),
         ("closes-output", "crashed", "closed its output"),
         ("hang", "hung", "no answer within 1 s"),
         ("segfault", "crashed", "ended by SIGSEGV"),
