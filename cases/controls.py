@@ -21,7 +21,7 @@ def held(case: Case, cell: dict[str, Any], control: str | None) -> dict[str, Any
     words = catalogue()[case.control].answers.words
     if control in words and words[control][0] in (WORKS, NEUTRAL):
         return cell
-    why = f"answered {cell['answer']}, which says nothing where {case.control} doesn't work either: {control}"
+    why = f"its control, {case.control}, doesn't work either ({control}), so that the answer {cell['answer']} says nothing of devices"
     cell.pop("stale", None)
     return cell | {"status": "inconclusive", "answer": None, "class": None, "verdict": None, "norm": None, "why": why}
 

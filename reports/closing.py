@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -40,4 +41,6 @@ def closing(path: Path, reporter: Any) -> None:
     reporter.write_line(f"record: {path}")
     told = next((cell.case for _, cell in merged.cells() if marks.deviates(cell) or cell.stale), None)
     if told is not None:
-        reporter.write_line(f"more:   python -m reports explain {told}")
+        # Without a record named, `explain` reads the last one under reports/out.
+        named = "" if path.parent == OUT else f" --record {shlex.quote(str(path))}"
+        reporter.write_line(f"more:   python -m reports explain {told}{named}")

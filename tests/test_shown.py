@@ -79,7 +79,7 @@ def test_a_deviation_is_said_once_with_its_reason_then_the_matrix_then_the_page(
         said.index(text) for text in (f"{NUMBER} answers deviate", "SIGSEGV", DEVIATION, "matmul/device-device  ", "page: ", "record: ")
     ]
     assert ends == sorted(ends)
-    assert said.rstrip().splitlines()[-2] == "more:   python -m reports explain placement/matmul/device-device"
+    assert said.rstrip().splitlines()[-2] == f"more:   python -m reports explain placement/matmul/device-device --record {record}"
     assert f"{NUMBER} failed, {NUMBER} passed" in said.rstrip().splitlines()[-1]
 
 
