@@ -196,8 +196,8 @@ def test_a_worker_with_an_odd_hello_is_a_target_that_did_not_start() -> None:
         ("odd-step", "inconclusive", "the worker's observation isn't made as the protocol says"),
         ("odd-size", "inconclusive", "the worker's observation isn't made as the protocol says: MalformedError: has 'big' as 'size'"),
         ("deep-step", "inconclusive", "the worker's observation isn't made as the protocol says: MalformedError: is nested too deeply"),
-        ("no-observation", "crashed", "no observation but"),
-        ("wrong-id", "crashed", "answered request 10 when asked 3"),
+        ("no-observation", "inconclusive", "no observation but"),
+        ("wrong-id", "inconclusive", "answered request 10 when asked 3"),
     ],
 )
 def test_an_odd_observation_costs_its_cell(tmp_path: Path, mode: str, status: str, words: str) -> None:
