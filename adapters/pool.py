@@ -131,9 +131,8 @@ class Pool:
 
     def _finish(self, request: Request, replies: list[dict[str, Any]], writer: Writer) -> bool:
         """Hand on an answer; False when the run is over. A writer that fails ends it for everybody who waits."""
-        with self._changed:
-            while request.after is not None and request.after not in self._done and not self._closed:
-                self._changed.wait(1.0)
+        if request.after is not None:
+            self._awaited(request.after)
         with self._writing:
             if self._closed:
                 return False
@@ -155,12 +154,16 @@ class Pool:
         """Keep a cell that was known without asking."""
         self._keep(key, cell)
 
+    def _awaited(self, key: tuple[str, str]) -> dict[str, Any] | None:
+        """Return a cell when it is done; None when the run ended before."""
+        with self._changed:
+            while key not in self._done and not self._closed:
+                self._changed.wait(1.0)
+            return self._done.get(key)
+
     def cell(self, target: str, case: str) -> dict[str, Any] | None:
         """Return a cell, waiting for it; None when the run ended before."""
-        with self._changed:
-            while (target, case) not in self._done and not self._closed:
-                self._changed.wait(1.0)
-            found = self._done.get((target, case))
+        found = self._awaited((target, case))
         while not self._quiet.wait(1.0) and not self._closed:
             pass
         return found

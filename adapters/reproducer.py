@@ -18,7 +18,7 @@ from adapters.known import known, parse
 from adapters.phrases import Phrases
 from adapters.source import UnclearError, module
 from adapters.targets import GROUPS
-from adapters.wording import code, definition, indented, pasteable
+from adapters.wording import code, definition, indented, pasteable, sizes, written
 
 #: Operands of a timed loop when nobody says which size was used.
 _SIZE = 1024
@@ -77,8 +77,8 @@ class Reproducer:
         """
         seen = observation or {}
         self._names = {step: name for name, step in (marks or {}).items()}
-        self._sizes = {step: fact["value"]["size"] for step, fact in seen.get("steps", {}).items() if "size" in fact.get("value", {})}
-        self.phrases.told = seen.get("spelled") or ({} if environment else self.phrases.target.get("spelled", {}))
+        self._sizes = sizes(seen)
+        self.phrases.told = written(seen, environment, self.phrases.target)
         lines = [line for step in program["steps"] for line in self._step(step)]
         # A case may look twice where only its expectations differ.
         return [line for n, line in enumerate(lines) if not n or not line.code.startswith("print(") or _looks(line) != _looks(lines[n - 1])]

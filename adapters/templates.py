@@ -16,6 +16,7 @@ from adapters.process import NotStarted, Process
 from adapters.reproducer import PLAIN, Line, Reproducer
 from adapters.source import UnclearError
 from adapters.targets import Spec
+from adapters.wording import sizes, written
 
 _PLACE = re.compile(r"\{(?:(name|rank|kind) )?(\d+)(?: as (\d+))?\}")
 #: What becomes of a phrase whose places are not for the arguments that there are.
@@ -73,8 +74,8 @@ class Templates:
         """
         seen = observation or {}
         self._names = {step: name for name, step in (marks or {}).items()}
-        self._sizes = {step: fact["value"]["size"] for step, fact in seen.get("steps", {}).items() if "size" in fact.get("value", {})}
-        self._spelled = seen.get("spelled") or ({} if environment else self.target.get("spelled") or {})
+        self._sizes = sizes(seen)
+        self._spelled = written(seen, environment, self.target)
         return [line for step in _asked(program["steps"]) for line in self._lines(step)]
 
     def script(

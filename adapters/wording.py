@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,16 @@ from adapters.source import Class, UnclearError
 
 _BLOCK = re.compile(r"(class|def|with|for|if|elif|else|while|try|except|finally)\b")
 _ARGUMENT = re.compile(r"__a(\d+)__")
+
+
+def sizes(observation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sizes that timed steps used, by step."""
+    return {step: fact["value"]["size"] for step, fact in observation.get("steps", {}).items() if "size" in fact.get("value", {})}
+
+
+def written(observation: Mapping[str, Any], environment: str | None, target: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return how devices were written that aren't there: an environment that hides some may change it, and only an observation tells."""
+    return observation.get("spelled") or ({} if environment else target.get("spelled") or {})
 
 
 def nowhere(name: str, _: str) -> str:
