@@ -7,6 +7,7 @@ Where something can't be written the script says what, and why.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ PLAIN = frozenset((
 ))  # fmt: skip
 #: The interpreter's own operations: they give facts, host memory or a handle, and nothing to wait for.
 _OWN = ("observe", "barrier", "drop", "same", "compare", "write_buffer", "time", "buffer", "name")
+_CALL = re.compile(r"\b(\w+)\(")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Reproducer:
         self.phrases = phrases
         self._names: Mapping[str, str] = {}
         self._sizes: Mapping[str, int] = {}
+        #: Steps that were written before: the cases of a target make the same operands again and again.
+        self._kept: dict[tuple[str, ...], list[Line]] = {}
 
     @property
     def target(self) -> Mapping[str, Any]:
@@ -78,7 +82,9 @@ class Reproducer:
         seen = observation or {}
         self._names = {step: name for name, step in (marks or {}).items()}
         self._sizes = sizes(seen)
-        self.phrases.told = written(seen, environment, self.phrases.target)
+        told = written(seen, environment, self.phrases.target)
+        if told != self.phrases.told:
+            self.phrases.told, self._kept = told, {}
         lines = [line for step in program["steps"] for line in self._step(step)]
         # A case may look twice where only its expectations differ.
         return [line for n, line in enumerate(lines) if not n or not line.code.startswith("print(") or _looks(line) != _looks(lines[n - 1])]
@@ -137,6 +143,16 @@ class Reproducer:
     def _step(self, step: Mapping[str, Any]) -> Iterator[Line]:
         if "when" in step:
             return
+        if "scope" in step or step["op"] == "buffer":  # what is inside one is kept, what is known of the other is a state
+            yield from self._written(step)
+            return
+        name = step["id"]
+        key = json.dumps(step), self._names.get(name, ""), str(self._sizes.get(name, "")), str(self.phrases.values)
+        if key not in self._kept:
+            self._kept[key] = list(self._written(step))
+        yield from self._kept[key]
+
+    def _written(self, step: Mapping[str, Any]) -> Iterator[Line]:
         what = step.get("op") or step["scope"]
         try:
             if "scope" in step:
@@ -277,7 +293,8 @@ class Reproducer:
             yield "import time"
         if "HostBuffer(" in text:
             yield definition(module("adapters.base").classes["HostBuffer"])
-        todo = [self.phrases.given[name] for name in self.phrases.given if re.search(rf"\b{name}\(", text)]
+        called = set(_CALL.findall(text))
+        todo = [given for name, given in self.phrases.given.items() if name in called]
         done: set[str] = set()
         while todo:
             home, function = todo.pop()

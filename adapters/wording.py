@@ -119,9 +119,10 @@ def pasteable(text: str) -> str:
     inside = False
     texts = text.splitlines()
     for n, line in enumerate(texts):
-        follows = next((later for later in texts[n:] if later), "")
-        if not line and (follows.startswith((" ", "\t")) or (lines and not lines[-1])):
-            continue
+        if not line:
+            follows = next((later for later in texts[n:] if later), "")
+            if follows.startswith((" ", "\t")) or (lines and not lines[-1]):
+                continue
         if lines and lines[-1] and line.startswith(("class ", "def ")):
             lines.append("")
         if inside and line and not line.startswith((" ", "\t", "else:", "elif ", "except", "finally:")):

@@ -48,9 +48,13 @@ class Entry:
     #: Of a deviation that hangs on the hardware: the evidence with which it must be seen; "" for all.
     evidence: str = ""
 
-    def speaks_of(self, case: str, kind: str, version: str) -> bool:
-        """Say whether the entry is about this case on this device kind in this version."""
-        return self._cases(case) and self._targets(kind) and _within(version, self.versions)
+    def applies(self, kind: str, version: str) -> bool:
+        """Say whether the entry is about this device kind in this version."""
+        return self._targets(kind) and _within(version, self.versions)
+
+    def names(self, case: str) -> bool:
+        """Say whether the entry is about this case."""
+        return self._cases(case)
 
     @cached_property
     def _cases(self) -> Callable[[str], bool]:
@@ -78,14 +82,21 @@ class Contract:
         return self._first(self.deviations, case, kind, version)
 
     def _first(self, entries: tuple[Entry, ...], case: str, kind: str, version: str) -> Entry | None:
-        # A run asks about the same case for each target, twice for the norm: look through the entries once.
+        # A run asks about the same case for each target, twice for the norm: look through the entries once for each.
         key = (id(entries), case, kind, version)
         if key not in self._found:
-            self._found[key] = next((e for e in entries if e.speaks_of(case, kind, version)), None)
+            about = id(entries), case
+            if about not in self._about:
+                self._about[about] = [e for e in entries if e.names(case)]
+            self._found[key] = next((e for e in self._about[about] if e.applies(kind, version)), None)
         return self._found[key]
 
     @cached_property
     def _found(self) -> dict[tuple[int, str, str, str], Entry | None]:
+        return {}
+
+    @cached_property
+    def _about(self) -> dict[tuple[int, str], list[Entry]]:
         return {}
 
     def verdict(self, case: str, kind: str, version: str, answer: str) -> str:

@@ -43,7 +43,7 @@ def test_targets_that_break_the_same_promise_are_told_together(tmp_path: Path) -
 
 def test_what_was_promised_is_told_with_its_reason(tmp_path: Path) -> None:
     promises = contract.contract_for("torch").promises
-    name, entry = next((c, e) for c in catalogue() for e in promises if e.answers and e.speaks_of(c, "cuda", "2.15"))
+    name, entry = next((c, e) for c in catalogue() for e in promises if e.answers and e.names(c) and e.applies("cuda", "2.15"))
     facts = {"framework": "torch", "device": "cuda", "version": "2.15"}
     writer = Writer(tmp_path / "r.jsonl", sample.header(["accel"], [name], **facts))
     writer.write(sample.cell("accel", sample.CASES[0], case=name, verdict="deviates"))
