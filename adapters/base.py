@@ -15,6 +15,7 @@ import contextlib
 import importlib
 import os
 import platform
+import re
 import sys
 from typing import Any, ClassVar, Iterator
 
@@ -22,6 +23,8 @@ from typing import Any, ClassVar, Iterator
 WHOLE = 64
 #: Devices that are not there, to be refused.
 MISSING = ("absent", "out-of-range", "misspelt")
+#: Where Linux tells the version of NVIDIA's driver.
+_DRIVER = "/proc/driver/nvidia/version"
 
 
 class NotOffered(Exception):
@@ -270,10 +273,16 @@ def positions(count: int) -> list[int]:
 
 def machine() -> dict[str, str]:
     """Return what is recorded about the interpreter and the machine; no name and no path."""
-    return {
+    found = {
         "python": platform.python_version(),
         "system": platform.system(),
         "machine": platform.machine(),
         "release": platform.release(),
         "cores": str(os.cpu_count()),
     }
+    try:
+        with open(_DRIVER, encoding="utf-8", errors="replace") as file:
+            version = re.search(r"\b\d+(\.\d+)+\b", file.readline())
+    except OSError:
+        return found
+    return {**found, "driver": version.group()} if version else found

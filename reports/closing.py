@@ -8,18 +8,22 @@ from typing import Any
 
 from reports import html, marks, matrix, terminal
 from reports.record import LATEST, OUT, RecordError, read
+from reports.recorded import beside
 from reports.style import style_of
 from reports.writer import point
 
 
-def closing(path: Path, reporter: Any) -> None:
+def closing(path: Path, reporter: Any, *, recorded: bool = False) -> None:
     """Write the matrix of the record that was just closed, and say where page and record are.
+
+    `recorded` puts answers of other machines into the page, for targets that aren't on this one.
 
     Whatever goes wrong here is a sentence: the record is safe, and the run's exit status is not ours to change.
     """
     reporter.section("device semantics")
     try:
-        merged = matrix.build([read(path)])
+        record = read(path)
+        merged = matrix.build([record])
     except RecordError as error:
         reporter.write_line(str(error))
         return
@@ -30,10 +34,13 @@ def closing(path: Path, reporter: Any) -> None:
     reporter.write_line("")
     page = path.with_suffix(".html")
     try:
-        html.write(merged, page)
+        shown = beside(merged, record) if recorded else merged
+        html.write(shown, page)
         if path.parent == OUT:
             point(LATEST.with_suffix(".html"), page)
-        reporter.write_line(f"page:   {page}")
+        also = [column for column in shown.columns if column.recorded]
+        names = f"  (with recorded answers of {', '.join(column.key for column in also)}: --no-recorded leaves them out)" if also else ""
+        reporter.write_line(f"page:   {page}{names}")
     except OSError as error:
         reporter.write_line(f"no page: {page} can't be written ({error.strerror or error})")
     except Exception as error:

@@ -21,7 +21,7 @@ from reports.matrix import Column
 from reports.record import Record
 
 #: Facts of a machine that change no answer, and by which runners of one kind differ.
-_NO_CLASS = frozenset(("python", "release", "cores"))
+_NO_CLASS = frozenset(("python", "release", "cores", "driver"))
 #: Statuses of a cell that was not asked.
 _NOT_ASKED = ("not-run", "unavailable")
 

@@ -38,6 +38,7 @@ class Side:
         answers = tuple(dict.fromkeys(judged["answer"] or judged["status"] if a == found.outcome else a for a in found.answers))
         return replace(
             found, status=judged["status"], answer=judged["answer"], kind=judged["class"], facets=judged["facets"], why=judged["why"],
+            verdict=judged["verdict"], norm=judged["norm"], stale=judged.get("stale", ""),
             control=judged.get("control", ""), answers=answers if len(answers) > 1 else (),
         )  # fmt: skip
 

@@ -18,8 +18,9 @@ def headline(matrix: Matrix) -> list[str]:
     """Return the sentences; where nothing was answered there is nothing that could deviate or conform."""
     if not any(cell.behaves for _, cell in matrix.cells()):
         return ["Nothing was answered."]
-    found = [cell for _, cell in matrix.cells() if marks.deviates(cell)]
-    gone = sum(bool(cell.stale) for _, cell in matrix.cells())
+    cells = [cell for column, cell in matrix.cells() if not column.recorded]
+    found = [cell for cell in cells if marks.deviates(cell)]
+    gone = sum(bool(cell.stale) for cell in cells)
     lines = []
     if found:
         verb = "answer deviates" if len(found) == 1 else "answers deviate"

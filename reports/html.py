@@ -107,9 +107,10 @@ def _column(n: int, column: Column) -> str:
     target = column.target
     framework, colon, device = target.name.partition(":")
     apart = "".join(f"<small>{escape(fact)}</small>" for fact in column.apart if fact != target.version)
+    recorded = f"<small class=recorded>recorded {escape(column.recorded)}</small>" if column.recorded else ""
     return (
         f"<th scope=col><button data-column={n}><span>{escape(framework + colon)}</span><wbr><b>{escape(device)}</b>"
-        f"<small>{escape(target.version)}</small>{apart}<em class={target.evidence}>{target.evidence}</em></button></th>"
+        f"<small>{escape(target.version)}</small>{apart}<em class={target.evidence}>{target.evidence}</em>{recorded}</button></th>"
     )
 
 
@@ -260,6 +261,7 @@ def _column_facts(column: Column) -> dict[str, Any]:
         "key": column.key, "name": target.name, "framework": target.framework, "version": target.version, "evidence": target.evidence,
         "label": target.label, "build": dict(target.build), "machine": dict(target.machine), "environment": dict(target.environment),
         "roles": {role: dict(facts) for role, facts in target.roles.items()}, "records": list(column.records),
+        "recorded": column.recorded,
     }  # fmt: skip
 
 

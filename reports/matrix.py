@@ -28,6 +28,8 @@ class Column:
     records: tuple[str, ...]
     #: Case -> cell.
     cells: Mapping[str, Cell]
+    #: The day on which another machine answered, where a run's page shows that beside its own answers.
+    recorded: str = ""
 
     def cell(self, case: str) -> Cell:
         """Return the cell of a case; one that says `not-run` where no record has it."""

@@ -25,6 +25,8 @@
   // --- what is behind a cell, a row, a column ---------------------------------------------------
   const evidence = (word) => el("span", { class: `evidence ${word}` }, word);
 
+  const recorded = (column) => (column.recorded ? [el("p", {}, `Recorded on another machine on ${column.recorded}.`)] : []);
+
   const answer = (cell, one) => {
     const word = T(cell.o), kind = KINDS[cell.k];
     const known = one.answers.find((a) => T(a[0]) === word);
@@ -59,7 +61,7 @@
     if (cell.t !== undefined) pairs.push(["seconds", String(cell.t)]);
     const verdict = T(cell.v), norm = T(cell.n);
     return [
-      el("h2", {}, column.key), el("h2", {}, one.id),
+      el("h2", {}, column.key), el("h2", {}, one.id), ...recorded(column),
       el("p", { class: "question" }, T(one.question)), el("p", { class: "soft" }, T(one.why)),
       ...section("Answer", answer(cell, one), cell.y !== undefined ? el("p", {}, T(cell.y)) : "",
         cell.a ? el("p", {}, `Asked more than once, it answered ${cell.a.map(T).join(", ")}.`) : ""),
@@ -95,6 +97,7 @@
     const some = (title, table) => (Object.keys(table).length ? section(title, facts(table)) : []);
     return [
       el("h2", {}, column.key), el("p", {}, `${column.framework} ${column.version} `, evidence(column.evidence)),
+      ...recorded(column),
       ...section("Devices", list(Object.entries(column.roles).map(([role, f]) => [role, el("span", {}, `${f.expression} `, evidence(f.evidence))]))),
       ...some("Build", column.build), ...some("Machine", column.machine), ...some("Environment variables that were set", column.environment),
       ...section("Records", column.records.join(", ")),

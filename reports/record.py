@@ -7,6 +7,7 @@ A record without a footer is truncated: it can be read, and whoever shows it say
 from __future__ import annotations
 
 import json
+import lzma
 import math
 import re
 import reprlib
@@ -21,6 +22,8 @@ from reports.writer import LATEST, OUT, Writer, default_path
 
 __all__ = ["LATEST", "OUT", "SCHEMA", "Cell", "Record", "RecordError", "Target", "Writer", "default_path", "read"]
 
+#: With what a file begins that xz packed.
+_XZ = b"\xfd7zXZ\0"
 #: UTC, to the second.
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|\+00:00)"
 
@@ -96,6 +99,11 @@ def _bytes(path: Path) -> bytes:
         raise RecordError(f"no record at {path}: `pytest -n auto --record={path}` makes one") from None
     except OSError as error:
         raise RecordError(f"{path} can't be read ({error.strerror or error}); name a file that `pytest --record` wrote") from error
+    if data.startswith(_XZ):
+        try:
+            data = lzma.decompress(data)
+        except lzma.LZMAError as error:
+            raise RecordError(f"{path} can't be unpacked ({error}); take the file from where it came once more") from error
     if not data.strip():
         raise RecordError(f"{path} is empty: the run that should have written it ended before its header; run it again")
     return data

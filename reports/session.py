@@ -249,7 +249,7 @@ class Controller(Session):
             from reports.closing import closing  # xdist's workers show nothing, and need not load the views
 
             reporter.ensure_newline()
-            closing(record, reporter)
+            closing(record, reporter, recorded=not self._config.option.no_recorded)
             if self._apart and ROOT not in record.resolve().parents:
                 reporter.write_line("        (now that it is there, --record=PATH needs the equals sign: pytest takes it for tests)")
 

@@ -1,0 +1,83 @@
+"""Records of machines that not everybody has, kept as they were written there (packed with xz), and how a run's page shows them.
+
+A recorded answer is a measurement with its date, not of this run: it gets a column of its own, in which the words are derived
+again by today's code wherever the question is still the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from adapters.targets import Selector, SelectorError, parse
+from reports.cells import Cell, Target
+from reports.derive import Side
+from reports.matrix import Column, Matrix
+from reports.record import Record, RecordError, read
+
+FOLDER = Path(__file__).parent
+
+
+def beside(matrix: Matrix, run: Record) -> Matrix:
+    """Return a run's matrix with a column for each recorded target that the run asked for and that isn't on this machine.
+
+    Of several records of a target the newest is taken. One that can't be read is named in a note.
+    """
+    found: dict[str, Column] = {}
+    notes: list[str] = []
+    used: list[Record] = []
+    selectors = list(_selectors(run.scope))
+    here = {column.target.name for column in matrix.columns}
+    for record in _records(notes):
+        taken = [t for t in record.targets.values() if t.available and t.name not in here and _wanted(t, selectors)]
+        for target in taken:
+            found[target.name] = _column(record, target, matrix.cases)
+        used += [record] if taken else []
+    if not found:
+        return replace(matrix, notes=(*matrix.notes, *notes))
+    for date in dict.fromkeys(column.recorded for column in found.values()):
+        names = [name for name, column in found.items() if column.recorded == date]
+        notes.append(f"{', '.join(names)}: recorded on another machine on {date}, not asked in this run (--no-recorded leaves it out)")
+    rows = set(matrix.rows())
+    columns = [replace(column, cells={case: cell for case, cell in column.cells.items() if case in rows}) for column in found.values()]
+    shown = {name for column in columns for name in column.records}
+    return replace(
+        matrix, columns=(*matrix.columns, *columns), notes=(*matrix.notes, *notes),
+        absent={name: why for name, why in matrix.absent.items() if name not in found},
+        records=(*matrix.records, *((r.path.name, r.started, r.suite) for r in used if r.path.name in shown)),
+    )  # fmt: skip
+
+
+def _records(notes: list[str]) -> Iterator[Record]:
+    """Yield what is recorded, oldest first."""
+    found = []
+    for path in sorted(FOLDER.glob("*.jsonl.xz")):
+        try:
+            found.append(read(path))
+        except RecordError as error:
+            notes.append(str(error))
+    yield from sorted(found, key=lambda record: record.started)
+
+
+def _selectors(scope: Mapping[str, Any]) -> Iterator[Selector]:
+    """Yield what a run asked for, without interpreters: those are not the ones that were recorded."""
+    for text in scope["targets"]:
+        try:
+            selector = parse(text)
+        except SelectorError:
+            continue
+        if selector.command is None:
+            yield selector
+
+
+def _wanted(target: Target, selectors: Sequence[Selector]) -> bool:
+    return any(selector.chose(target.name, target.framework, target.device) for selector in selectors)
+
+
+def _column(record: Record, target: Target, known: Mapping[str, object]) -> Column:
+    own: dict[str, Cell] = {cell.case: cell for cell in record.cells.values() if cell.target == target.name}
+    side = Side(target, own)
+    cells = {case: side.cell(case) if case in known else cell for case, cell in own.items()}
+    return Column(target.name, target, (), (record.path.name,), cells, recorded=record.started[:10])
