@@ -60,6 +60,8 @@ class Adapter:
     variables: ClassVar[tuple[str, ...]] = ()
     #: The environment name of a case -> variables (see `cases.case.ENVIRONMENTS`).
     environments: ClassVar[dict[str, dict[str, str]]] = {}
+    #: The same for one kind of device alone; one whose variables somebody has set is not offered.
+    environments_of: ClassVar[dict[str, dict[str, dict[str, str]]]] = {}
     #: Device kinds that are on every machine, preferred ones first, and how their roles are written: for code that is
     #: shown before anything ran.
     examples: ClassVar[dict[str, dict[str, str]]] = {}
@@ -185,7 +187,7 @@ class Adapter:
         yield
 
     def scope(self, name: str, *args: Any) -> contextlib.AbstractContextManager[Any]:
-        """Return a framework's scoped region: `default-device` (device)."""
+        """Return a framework's scoped region: `default-device` (device), `current-device` (device), `inference`."""
         raise NotOffered(f"{self.framework} has no {name} scope")
 
     def reset(self) -> None:

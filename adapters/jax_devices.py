@@ -53,6 +53,9 @@ class JaxDevices(Adapter):
         "wide-dtypes": {"JAX_ENABLE_X64": "1"},
         "no-accelerator": {"JAX_PLATFORMS": "cpu"},
     }
+    environments_of: ClassVar[dict[str, dict[str, dict[str, str]]]] = {
+        "gpu": {"one-accelerator": {"CUDA_VISIBLE_DEVICES": "0"}, "reversed-accelerators": {"CUDA_VISIBLE_DEVICES": "1,0"}}
+    }
     #: JAX's global settings as they were at start.
     _settings: ClassVar[dict[str, Any]] = {}
 

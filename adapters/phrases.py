@@ -42,7 +42,10 @@ class Phrases:
         self._dtypes = table or {}
         #: A table that is computed can't be read, which doesn't mean that a dtype is missing from it.
         self._dtypes_known = table is not None
-        self._environments: Mapping[str, Mapping[str, str]] = _constant(self.cls, "environments", {})
+        own: Mapping[str, Mapping[str, Mapping[str, str]]] = _constant(self.cls, "environments_of", {})
+        self._environments: Mapping[str, Mapping[str, str]] = {
+            **_constant(self.cls, "environments", {}), **own.get(target.get("device", ""), {}),
+        }  # fmt: skip
         #: What is known of the adapter's `self`.
         self.facts = {**_attributes(self.cls), "roles": _plain_roles(target)}
         if not self.neutral:

@@ -56,6 +56,9 @@ class TorchDevices(Adapter):
         },
     }  # fmt: skip
     environments: ClassVar[dict[str, dict[str, str]]] = {"no-accelerator": {"CUDA_VISIBLE_DEVICES": ""}}
+    environments_of: ClassVar[dict[str, dict[str, dict[str, str]]]] = {
+        "cuda": {"one-accelerator": {"CUDA_VISIBLE_DEVICES": "0"}, "reversed-accelerators": {"CUDA_VISIBLE_DEVICES": "1,0"}}
+    }
 
     @classmethod
     def start(cls) -> None:
@@ -138,6 +141,8 @@ class TorchDevices(Adapter):
         """Return PyTorch's scoped regions."""
         if name == "default-device":
             return self.default_device(*args)
+        if name == "current-device" and self.kind in ("cuda", "fake-cuda"):
+            return self.current_device(*args)
         if name == "inference":
             return torch.inference_mode()
         return super().scope(name, *args)
@@ -145,6 +150,10 @@ class TorchDevices(Adapter):
     def default_device(self, device: Any) -> Any:
         """Enter a default device: a torch.device is a context manager."""
         return torch.device(device)
+
+    def current_device(self, device: Any) -> Any:
+        """Enter a region in which an accelerator without an index means this one."""
+        return torch.cuda.device(device)
 
     def reset(self) -> None:
         """Put back default device, default dtype, gradient mode and seed."""

@@ -160,10 +160,18 @@ class _State:
             "devices": {
                 kind: {"available": False, "why": roles}
                 if isinstance(roles, str)
-                else {"available": True, "roles": roles, "spelled": self.spelled(kind), "untimed": self.instance(kind).untimed}
+                else {
+                    "available": True, "roles": roles, "spelled": self.spelled(kind), "untimed": self.instance(kind).untimed,
+                    "environments": self.own_environments(kind),
+                }
                 for kind, roles in self.kinds.items()
             },
         }
+
+    def own_environments(self, kind: str) -> dict[str, dict[str, str]]:
+        """Return a kind's own environments, without those that would undo what somebody has set."""
+        own = self.adapter.environments_of.get(kind, {}) if self.adapter else {}
+        return {name: wanted for name, wanted in own.items() if not self.environment.keys() & wanted.keys()}
 
     def spelled(self, kind: str) -> dict[str, str]:
         """Return how devices that aren't there are written: only the framework can tell which those are."""

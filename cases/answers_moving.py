@@ -93,6 +93,23 @@ COUNT = Vocabulary(
 )
 
 
+def _decide_counted(reading: Reading) -> str:
+    word = _decide_number(reading)
+    return "one" if word == "another" and reading.value("result").get("value") == 1 else word
+
+
+#: How many accelerators there are, where one is shown.
+COUNTED = Vocabulary(
+    {
+        "raises": (REFUSES, "asking is an error"),
+        "one": (WORKS, "there is one"),
+        "zero": (WRONG, "there is said to be none"),
+        "another": (WRONG, "devices are counted that can't be used"),
+    },
+    _decide_counted,
+)
+
+
 def _decide_made(reading: Reading) -> str:
     return refused_or_wrong(reading) or "works"
 

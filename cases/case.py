@@ -23,9 +23,16 @@ AREAS: Mapping[str, str] = {
 ENVIRONMENTS: Mapping[str, str] = {
     "wide-dtypes": "64-bit dtypes are switched on, where a framework has them switched off",
     "no-accelerator": "the accelerators are hidden from the process",
+    "one-accelerator": "the first accelerator alone is shown to the process",
+    "reversed-accelerators": "two accelerators are shown to the process, the second one first",
     "default-accelerator": "the default device is named: the accelerator",
     "default-misspelt": "the default device is named, and nobody knows that name",
     "default-absent": "the default device is named: one that the build lacks",
+}
+#: The modules of an area that has not just the one of its name, in the order in which their questions are asked.
+_MODULES = {
+    "moving": ("axes", "defaults", "devices", "moving", "peers"),
+    "time": ("timing",),  # a module called `time` would be mistaken for the standard library's by a reader
 }
 _ID = re.compile(r"[a-z]+(/[a-z0-9_]+(-[a-z0-9_]+)*){1,3}")
 _CASES: dict[str, Case] = {}
@@ -97,7 +104,8 @@ def case(
 def catalogue() -> Mapping[str, Case]:
     """Return every case by id, in the order of areas. Raises CatalogueError when one is wrong."""
     for area in AREAS:
-        importlib.import_module("cases." + _module(area))
+        for module in _MODULES.get(area, (area,)):
+            importlib.import_module("cases." + module)
     for one in _CASES.values():
         try:
             one.program  # noqa: B018  traced here, so that a mistake is found at once
@@ -114,8 +122,3 @@ def catalogue() -> Mapping[str, Case]:
 def _asked_before(control: Case, case: Case) -> bool:
     """Say whether a control's answer can be waited for: in the same worker, or in one that waits for no other."""
     return control.environment in (None, case.environment) and (case.alone or not control.alone)
-
-
-def _module(area: str) -> str:
-    # A module called `time` would be mistaken for the standard library's by a reader.
-    return "timing" if area == "time" else area

@@ -92,7 +92,8 @@ def _with_clone(lab: Lab, device: Symbol) -> tuple[Symbol, Symbol]:
     return device, lab.do.clone_device(device)
 
 
-def _register_comparison(name: str, comparison: Comparison) -> None:
+def register_comparison(name: str, comparison: Comparison) -> None:
+    """Ask whether two handles are equal."""
     @case(
         f"moving/equality/{name}",
         # Python asks the device either way, since a text knows nothing of devices.
@@ -107,10 +108,11 @@ def _register_comparison(name: str, comparison: Comparison) -> None:
 
 
 for _name, _comparison in COMPARISONS.items():
-    _register_comparison(_name, _comparison)
+    register_comparison(_name, _comparison)
 
 
-def _register_ordinal(of: str, place: str) -> None:
+def register_ordinal(of: str, place: str) -> None:
+    """Ask which ordinal a handle, or a value's device, reports."""
     @case(
         f"moving/ordinal/{of}-{place}",
         ORDINAL,
@@ -125,8 +127,8 @@ def _register_ordinal(of: str, place: str) -> None:
 
 
 for _place in ("host", "accelerator", "alias"):
-    _register_ordinal("handle", _place)
-    _register_ordinal("value", _place)
+    register_ordinal("handle", _place)
+    register_ordinal("value", _place)
 
 
 # --- devices that are not there ------------------------------------------------------------------

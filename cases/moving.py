@@ -11,9 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import cases.axes
-import cases.defaults
-import cases.devices  # noqa: F401  the rest of the area
 from cases.answers import ALIAS, MOVE, MOVE_CAST, UNTOUCHED, without
 from cases.answers_moving import READ, write_seen
 from cases.case import case
@@ -43,7 +40,8 @@ def _plain(lab: Lab, on: Place) -> Symbol:
     return lab.tensor(VALUES, on)
 
 
-def _to(lab: Lab, x: Symbol, place: Place) -> Symbol:
+def to(lab: Lab, x: Symbol, place: Place) -> Symbol:
+    """Move, in the plainest way."""
     return lab.attempt.to(x, place)
 
 
@@ -82,7 +80,7 @@ PLAIN = Value("a value", _plain, VALUES, "Everything that is computed on a devic
 
 #: How a move is asked for: words of the question, and the call.
 ASKS: dict[str, tuple[str, Ask]] = {
-    "object": ("to a device object", _to),
+    "object": ("to a device object", to),
     "string": ("to a device's name", lambda lab, x, place: lab.attempt.to(x, place.as_("string"))),
     "indexed": ("to a device's name with an index", lambda lab, x, place: lab.attempt.to(x, place.as_("indexed"))),
     "indexless": ("to a device's name without an index", lambda lab, x, place: lab.attempt.to(x, place.as_("indexless"))),
@@ -96,15 +94,18 @@ SHORTCUTS: dict[str, Ask] = {
 # --- to another device ---------------------------------------------------------------------------
 
 
-def _register_move(goal: str, source: str, how: str, says: str, value: Value, ask: Ask, claims: tuple[str, ...] = ()) -> None:
+def register_move(
+    name: str, goal: str, source: str, how: str, says: str, value: Value, ask: Ask, claims: tuple[str, ...] = ()
+) -> None:  # fmt: skip
+    """Ask about a move of one kind of value; `name` is the middle of the id."""
     plain = how == "object"
 
     @case(
-        f"moving/to-{goal}/{how}",
+        f"moving/{name}/{how}",
         MOVE if value.expected is not None else without(MOVE, "garbage"),
         question=f"Does {value.says} of the {source} arrive when it is moved to the {goal}, {says}?",
         why=value.why,
-        control="placement/create/device" if plain else f"moving/to-{goal}/object",
+        control="placement/create/device" if plain else f"moving/{name}/object",
         claims=claims,
         wanted={"role": goal, "from": source},
     )
@@ -121,15 +122,15 @@ CLAIMED = {("host", "object"): ("D1.17",)}
 
 for _goal, _source in MOVES:
     for _how, (_says, _ask) in ASKS.items():
-        _register_move(_goal, _source, _how, _says, PLAIN, _ask, CLAIMED.get((_goal, _how), ()))
-    _register_move(_goal, _source, "shortcut", "by the short way", PLAIN, SHORTCUTS[_goal], ("D3.6",))
+        register_move(f"to-{_goal}", _goal, _source, _how, _says, PLAIN, _ask, CLAIMED.get((_goal, _how), ()))
+    register_move(f"to-{_goal}", _goal, _source, "shortcut", "by the short way", PLAIN, SHORTCUTS[_goal], ("D3.6",))
     for _how, _value in OPERANDS.items():
         if _goal == "accelerator" or _how in STRIDED:
-            _register_move(_goal, _source, _how, "as it is", _value, _to)
-_register_move("peer", "accelerator", "object", ASKS["object"][0], PLAIN, _to, ("D3.13",))
+            register_move(f"to-{_goal}", _goal, _source, _how, "as it is", _value, to)
 
 
-def _register_round_trip(source: str, there: str) -> None:
+def register_round_trip(source: str, there: str) -> None:
+    """Ask whether a value comes back right."""
     @case(
         f"moving/round-trip/{source}-{there}",
         MOVE,
@@ -144,7 +145,8 @@ def _register_round_trip(source: str, there: str) -> None:
         return {"result": result, "value": lab.observe(result, VALUES)}
 
 
-def _register_original(source: str, goal: str) -> None:
+def register_original(source: str, goal: str) -> None:
+    """Ask where a value is after it was moved."""
     @case(
         f"moving/original/{source}-{goal}",
         UNTOUCHED,
@@ -161,8 +163,8 @@ def _register_original(source: str, goal: str) -> None:
 
 
 for _goal, _source in MOVES:
-    _register_original(_source, _goal)
-    _register_round_trip(_source, _goal)
+    register_original(_source, _goal)
+    register_round_trip(_source, _goal)
 
 
 @case(
@@ -219,7 +221,7 @@ for _how, (_says, _ask) in ASKS.items():
 for _how in ("offset-view", "transposed", "shared"):
     _operand = OPERANDS[_how]
     assert _operand.expected is not None
-    _register_same(_how, f"being {_operand.says}", _operand.make, _operand.expected, _to, Lab.device)
+    _register_same(_how, f"being {_operand.says}", _operand.make, _operand.expected, to, Lab.device)
 
 
 def _to_own(lab: Lab, x: Symbol, _: Place) -> Symbol:
@@ -239,7 +241,7 @@ _register_same("uncommitted", "having been made without one", OPERANDS["uncommit
 _register_same("with-dtype", "and to the dtype it has", _plain, VALUES, _to_own_dtype, Lab.device)
 _register_same("to-alias", "under the device's other name", _plain, VALUES, _to_alias, Lab.device, ("D1.18",), Lab.alias)
 _register_same(
-    "from-alias", "made under its other name", lambda lab, _: _plain(lab, lab.alias), VALUES, _to, Lab.device, ("D1.18",), Lab.device
+    "from-alias", "made under its other name", lambda lab, _: _plain(lab, lab.alias), VALUES, to, Lab.device, ("D1.18",), Lab.device
 )  # fmt: skip
 for _place in SHORTCUTS:
     _register_same(f"{_place}-shortcut", f"by the short way to the {_place}", _plain, VALUES, SHORTCUTS[_place], PLACES[_place], ("D3.6",))
@@ -340,3 +342,4 @@ def _register_read(operation: str, place: str) -> None:
 for _operation in READS:
     for _place in ("host", "accelerator"):
         _register_read(_operation, _place)
+

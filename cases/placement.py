@@ -22,9 +22,9 @@ COUNT = N * N
 #: Which rows the ids ask for: in another order, one twice.
 IDS = [3, 1, 200, 1]
 PLACES = {"host": Lab.host, "accelerator": Lab.accelerator, "peer": Lab.peer, "device": Lab.device, "alias": Lab.alias}
-#: Both orders of host and accelerator, and two accelerators. `device-device` is the control.
+#: Both orders of host and accelerator, and of two accelerators. `device-device` is the control.
 CONTROL = ("device", "device")
-PAIRS = (CONTROL, ("host", "accelerator"), ("accelerator", "host"), ("accelerator", "peer"))
+PAIRS = (CONTROL, ("host", "accelerator"), ("accelerator", "host"), ("accelerator", "peer"), ("peer", "accelerator"))
 
 Operands = Callable[[Lab, Place, Place], list[Symbol]]
 
@@ -125,7 +125,8 @@ def where(pair: tuple[str, str], left: str, right: str) -> str:
     """Say in words what is where."""
     if pair == CONTROL:
         return f"{left} and {right} on one device"
-    return f"{left} on the {pair[0]} and {right} on the {'peer accelerator' if pair[1] == 'peer' else pair[1]}"
+    on = {"peer": "peer accelerator"}
+    return f"{left} on the {on.get(pair[0], pair[0])} and {right} on the {on.get(pair[1], pair[1])}"
 
 
 def _register(family: Family, pair: tuple[str, str]) -> None:
@@ -138,7 +139,7 @@ def _register(family: Family, pair: tuple[str, str]) -> None:
         + ("does it work?" if control else "is it refused, or where is the result?"),
         why="Implicit moves hide costs, refusals break code that ran on one device, and garbage is silent.",
         control="placement/create/device" if control else f"placement/{family.name}/device-device",
-        claims=family.control_claims if control else family.claims + (("D3.13",) if pair[1] == "peer" else ()),
+        claims=family.control_claims if control else family.claims + (("D3.13",) if "peer" in pair else ()),
     )
     def _(lab: Lab) -> dict[str, Symbol]:
         left, right = (PLACES[p] for p in pair)

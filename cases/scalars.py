@@ -140,7 +140,7 @@ def _layout(name: str, says: str, values: list[list[float]]) -> Kind:
 KINDS = (
     Kind(
         "zero-dim", "a 0-dim value", lambda lab, on: lab.tensor(SCALAR, on), vector, SCALED, EXCEPTION,
-        (("accelerator", "host"), ("peer", "accelerator")), claims=("D1.8",),
+        (("accelerator", "host"), ("peer", "accelerator"), ("accelerator", "peer"), ("host", "peer")), claims=("D1.8",),
     ),
     Kind(
         "zero-dim-view", "a 0-dim view t[2]", lambda lab, on: lab.do.element(lab.tensor([7.0, 11.0, SCALAR, 13.0], on), 2),

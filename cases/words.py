@@ -60,5 +60,6 @@ IMPLIED: Mapping[str, str] = {"to_host_shortcut": "host", "to_accelerator_shortc
 #: Scoped regions.
 SCOPES: Mapping[str, str] = {
     "default-device": "creation without a device obeys it",
+    "current-device": "an accelerator without an index means this one",
     "inference": "no gradients are recorded",
 }

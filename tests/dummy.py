@@ -29,6 +29,8 @@ class Dummy(Adapter):
     environments: ClassVar[dict[str, dict[str, str]]] = {
         "wide-dtypes": {"DUMMY_WIDE": "1"},
         "no-accelerator": {"DUMMY_VISIBLE": "none"},
+        "one-accelerator": {"DUMMY_VISIBLE": "0"},
+        "reversed-accelerators": {"DUMMY_VISIBLE": "1,0"},
         "default-accelerator": {"DUMMY_DEFAULT": "dev:0"},
         "default-misspelt": {"DUMMY_DEFAULT": "devv"},
         "default-absent": {"DUMMY_DEFAULT": "gpu:0"},
@@ -43,14 +45,14 @@ class Dummy(Adapter):
     @classmethod
     def kinds(cls) -> dict[str, Any]:
         """Return every kind: healthy ones, and one for each defect."""
-        hidden = os.environ.get("DUMMY_VISIBLE") == "none"
-        return {kind: _roles(0 if hidden else {"host-only": 0, "no-peer": 1}.get(kind, 2)) for kind in KINDS}
+        return {kind: _roles(min(_shown(), {"host-only": 0, "no-peer": 1}.get(kind, 2))) for kind in KINDS}
 
     def __init__(self, kind: str, roles: dict[str, dict[str, str]]) -> None:
         """Start a framework of this kind."""
         super().__init__(kind, roles)
         self.untimed = "no work is done, so none can be timed" if kind == "data-less" else ""
-        self.state = Operations([roles[name]["name"] for name in ("host", "accelerator", "peer") if name in roles])
+        there = ("host", "accelerator", "peer")[: 1 + _shown()]
+        self.state = Operations([roles[name]["name"] for name in there if name in roles])
 
     # --- devices and the life of one program ----------------------------------------------------
 
@@ -83,13 +85,15 @@ class Dummy(Adapter):
         """Return the framework's scoped regions."""
         if name == "default-device":
             return t.default_device(*args)
+        if name == "current-device":
+            return t.current_device(*args)
         if name == "inference":
             return contextlib.nullcontext()
         return super().scope(name, *args)
 
     def reset(self) -> None:
         """Put back the default device, and forget what earlier work left behind."""
-        self.state.default, self.state.defaulted = None, True
+        self.state.default, self.state.defaulted, self.state.current = None, True, 0
         self.state.late.clear()
         self.state.pending = 0.0
 
@@ -298,6 +302,11 @@ class Dummy(Adapter):
 
     def to_numpy(self, x: Any) -> Any:  # noqa: D102
         return t.to_list("to_numpy", x)
+
+
+def _shown() -> int:
+    """Return how many accelerators the environment shows."""
+    return {"none": 0, "0": 1}.get(os.environ.get("DUMMY_VISIBLE", ""), 2)
 
 
 def _roles(accelerators: int) -> dict[str, dict[str, str]]:

@@ -184,6 +184,8 @@ class Operations(Runtime):
             raise RefusedError("a device can't be asked for its ordinal")
         if "reports-registry-ids" in FAULTS:
             return 4294968391
+        if "numbers-all-alike" in FAULTS:
+            return 0
         if device.kind == "host":
             return 0 if "numbers-the-host" in FAULTS else None
         return None if "reports-no-ordinal" in FAULTS else device.index
@@ -192,6 +194,8 @@ class Operations(Runtime):
         """Return how many accelerators can be used."""
         if "counting-raises" in FAULTS:
             raise RefusedError("no driver to ask")
+        if "counts-none" in FAULTS:
+            return 0
         return 2 if "counts-hidden-devices" in FAULTS else len(self.present - {"host"})
 
     def best_device(self) -> Device:

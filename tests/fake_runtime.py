@@ -98,6 +98,8 @@ class Runtime:
         self.default: Device | None = None
         #: False once the default device was lost with the region that changed it.
         self.defaulted = True
+        #: The accelerator that is meant where no index is said.
+        self.current = 0
         self.lost = False
         self.loaded: set[str] = set()
         self.queued = self.deepest = 0
@@ -108,7 +110,7 @@ class Runtime:
         """Return the device to work on. Raises DeviceError where it isn't there."""
         if isinstance(device, str):
             kind, _, index = device.partition(":")
-            device = Device(kind, int(index) if index else None)
+            device = Device(kind, int(index) if index and "current-device-overrides" not in FAULTS else self.current)
         if device.name in self.present or FAULTS & {"accepts-absent-devices", "checks-late"}:
             return device
         if "absent-becomes-host" in FAULTS:
@@ -137,6 +139,16 @@ class Runtime:
             if "leaks-default-device" not in FAULTS:
                 self.default = before
             self.defaulted = "loses-default-device" not in FAULTS
+
+    @contextlib.contextmanager
+    def current_device(self, device: Device | str) -> Iterator[None]:
+        """Mean this accelerator inside, where one is named without an index."""
+        before, self.current = self.current, 0 if "ignores-current-device" in FAULTS else self.use(device).index or 0
+        try:
+            yield
+        finally:
+            if "leaks-current-device" not in FAULTS:
+                self.current = before
 
     # --- the life of one operation --------------------------------------------------------------
 

@@ -45,15 +45,20 @@ def environment(name: str | None) -> Iterator[None]:
 
 
 @cache
-def backend(kind: str, _: str | None) -> tuple[Dummy, Mapping[str, Any]]:
-    """Return the dummy of a kind in the environment that the process is in, and what its worker would say of it."""
+def backend(kind: str) -> Mapping[str, Any]:
+    """Return what the worker of a kind says of it."""
     roles = Dummy.kinds()[kind]
-    said = {
+    return {
         "target": f"dummy:{kind}", "framework": "dummy", "device": kind, "version": "1.0", "roles": roles,
         "operations": [n for n in dir(Dummy) if n not in dir(Adapter) and not n.startswith("_")],
         "dtypes": Dummy.offered_dtypes(), "environments": sorted(Dummy.environments),
     }  # fmt: skip
-    return Dummy(kind, roles), said
+
+
+@cache
+def made(kind: str, _: str | None) -> Dummy:
+    """Return the dummy of a kind in the environment that the process is in: what that hides it is asked about all the same."""
+    return Dummy(kind, backend(kind)["roles"])
 
 
 #: Stands for an answer outside a case's set.
@@ -73,14 +78,12 @@ class Outcome(NamedTuple):
 
 def ask(case: Case, kind: str) -> Outcome:
     """Ask a kind of the dummy a case, over the wire's JSON both ways."""
-    _, plain = backend(kind, None)
-    refused = applicable(case, plain)
+    said = backend(kind)
+    refused = applicable(case, said)
     if refused:
         return Outcome(refused[0], None, None, refused[1], ())
     with environment(case.environment):
-        dummy, said = backend(kind, case.environment)
-        if case.fresh:
-            dummy = Dummy(kind, Dummy.kinds()[kind])
+        dummy = Dummy(kind, said["roles"]) if case.fresh else made(kind, case.environment)
         observation = json.loads(json.dumps(run(dummy, json.loads(json.dumps(case.program.wire())))))
     try:
         cell = judge(case, said, {"observation": observation})
@@ -163,7 +166,7 @@ def test_no_defect_whatever_brings_another_answer_or_an_accident() -> None:
 
 @pytest.mark.parametrize(("kind", "missing"), [("host-only", {"accelerator", "peer", "alias"}), ("no-peer", {"peer"})])
 def test_a_case_is_not_applicable_exactly_where_one_of_its_roles_is_missing(kind: str, missing: set[str]) -> None:
-    _, said = backend(kind, None)
+    said = backend(kind)
     for name, case in catalogue().items():
         refused = applicable(case, said)
         assert (refused is not None) == bool(case.program.roles & missing), f"{name}: {refused}"
