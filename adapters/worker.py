@@ -183,8 +183,8 @@ class _State:
         return found
 
     def instance(self, kind: str, given: dict[str, Any] | None = None) -> Adapter:
-        if kind not in self.instances:
-            # In an environment that hides its device a kind is still asked about, by the roles that it has elsewhere.
+        # In an environment that hides some of its devices a kind is still asked about, by the roles that it has elsewhere.
+        if kind not in self.instances or given not in (None, self.instances[kind].roles):
             roles = given or self.kinds.get(kind)
             if self.adapter is None or not isinstance(roles, dict):
                 raise Unavailable(f"no device kind {kind!r} here")
