@@ -76,7 +76,7 @@ class Told(Process):
         except subprocess.TimeoutExpired:
             raise Wrong(f"it is still there after {within:g} s") from None
         if status:
-            raise Wrong(self._epitaph().replace(" in the middle of a question", ""))
+            raise Wrong(self._epitaph())
         last = []
         try:
             while (line := self._lines.get(timeout=within)) is not None:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.process import NotStarted, Process, WorkerFailed
-from adapters.targets import Spec
+from adapters.process import LOST, NotStarted, Process, WorkerFailed
+from adapters.targets import Spec, interpreter
 
 #: Seconds that a worker may take for hello, and for one question, unless the user says otherwise.
 HELLO, DEADLINE = 120.0, 30.0
@@ -72,6 +72,7 @@ class Lane:
         self._hello: dict[str, Any] | None = None
         self._why = ""
         self._failed = 0
+        self._served = False
         self._closed = False
         self._said_hello = threading.Event()
         self._starting = threading.Thread(target=self._greet, daemon=True)
@@ -100,7 +101,9 @@ class Lane:
         process = Process(self.spec)
         self._extra = process  # so that closing ends a worker that is still starting
         try:
-            return process, process.hello(self._settings.hello)
+            hello = process.hello(self._settings.hello)
+            self._served = True
+            return process, hello
         except NotStarted:
             process.kill()
             raise
@@ -113,7 +116,10 @@ class Lane:
         return self._hello, self._why
 
     def ask(self, request: Request, device: str) -> list[dict[str, Any]]:
-        """Return the replies to a question: observations, or a status and why; each with its seconds."""
+        """Return the replies to a question: observations, or a status and why; each with its seconds.
+
+        `lost` is in what has no answer because a worker that once was there is so no more.
+        """
         if self._starting.ident is not None:
             self._starting.join()
         replies = []
@@ -124,9 +130,49 @@ class Lane:
         return replies
 
     def _once(self, request: Request, device: str) -> dict[str, Any]:
+        reply, failed = self._attempt(request, device)
+        if failed is None or not self.spec.wrapped or _surely_the_framework(failed):
+            return reply
+        # Was it the framework, or the way to it? A lost connection shows in that it can't be made again. Where it can, the same
+        # question may come through; where it doesn't, nobody knows: ssh has one exit status for this and for a remote signal.
+        command = interpreter(self.spec)
+        self._say(f"  {self.spec.framework}: {command}: {failed}; starting it again")
+        if not self._starts(request):
+            return {"status": "inconclusive", "why": f"{command} was lost: it {failed}; then {self._why}", "lost": True}
+        if failed.code not in LOST:
+            return reply
+        reply, again = self._attempt(request, device)
+        if again is not None and again.code in LOST:
+            why = f"{command} was lost twice in the middle of this question: it {again}"
+            return {"status": "inconclusive", "why": why, "lost": True}
+        return reply
+
+    def _attempt(self, request: Request, device: str) -> tuple[dict[str, Any], WorkerFailed | None]:
+        """Return a reply, and what the worker did instead of giving one."""
         if request.fresh:
             with self._borrowed() as (process, why):
-                return self._answer(process, request, device)[0] if process else {"status": "unavailable", "why": why}
+                return self._answer(process, request, device)[:2] if process else (self._unavailable(why), None)
+        process = self._running()
+        if process is None:
+            return self._unavailable(self._why or "the worker didn't start again"), None
+        reply, failed, healthy = self._answer(process, request, device)
+        if not healthy:
+            process.kill()
+            self._process = None
+        return reply, failed
+
+    def _unavailable(self, why: str) -> dict[str, Any]:
+        return {"status": "unavailable", "why": why, "lost": self._served}
+
+    def _starts(self, request: Request) -> bool:
+        """Say whether a worker for a question starts, now."""
+        if not request.fresh:
+            return self._running() is not None
+        with self._borrowed() as (process, self._why):
+            return process is not None
+
+    def _running(self) -> Process | None:
+        """Return the worker, started again where it has ended; None where it doesn't start."""
         if self._process is None and self._failed < _GIVE_UP and not self._closed:
             try:
                 self._process, _ = self._start()
@@ -134,13 +180,7 @@ class Lane:
             except NotStarted as error:
                 self._failed += 1
                 self._why = str(error)
-        if self._process is None:
-            return {"status": "unavailable", "why": self._why or "the worker didn't start again"}
-        reply, healthy = self._answer(self._process, request, device)
-        if not healthy:
-            self._process.kill()
-            self._process = None
-        return reply
+        return self._process
 
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator[tuple[Process | None, str]]:
@@ -156,14 +196,14 @@ class Lane:
             self._extra = None
             process.end()
 
-    def _answer(self, process: Process, request: Request, device: str) -> tuple[dict[str, Any], bool]:
+    def _answer(self, process: Process, request: Request, device: str) -> tuple[dict[str, Any], WorkerFailed | None, bool]:
         deadline = self._settings.deadline * (_ALONE if request.alone else 1)
         try:
             process.warm(device, self._settings.hello)
             observation = process.run(device, request.program, request.roles, deadline)
         except WorkerFailed as failed:
-            return {"status": failed.status, "why": str(failed)}, False
-        return {"observation": observation}, not observation.get("poisoned")
+            return {"status": failed.status, "why": str(failed)}, failed, False
+        return {"observation": observation}, None, not observation.get("poisoned")
 
     def close(self) -> None:
         """End the worker, also one that is busy or starting."""
@@ -171,6 +211,11 @@ class Lane:
         for process in (self._process, self._extra):
             if process is not None:
                 process.kill()
+
+
+def _surely_the_framework(failed: WorkerFailed) -> bool:
+    """Say whether no command would have failed so by itself: the worker ended by a signal, or answered, however odd."""
+    return failed.status == "inconclusive" or (failed.code is not None and (failed.code < 0 or 128 <= failed.code < 255))
 
 
 def listed(names: list[str]) -> str:

@@ -31,6 +31,8 @@ _HERE = Path(__file__).parent
 LONGEST = 16 * 2**20
 #: So many lines may come before the worker's first word.
 _BANNER = 200
+#: Exit statuses with which a command says that it failed itself: ssh that lost its connection, docker that lost its daemon.
+LOST = (125, 255)
 _IMPORTS = re.compile(r"^from \.(\w+) import ", re.MULTILINE)
 
 
@@ -38,13 +40,13 @@ class WorkerFailed(Exception):
     """A worker that can't go on; the message says what it did.
 
     `status` is `crashed` or `hung`, or `inconclusive` where it was the worker or the way to it that broke the protocol,
-    which is nothing that the framework did.
+    which is nothing that the framework did. `code` is the exit status, None for a worker that didn't end.
     """
 
-    def __init__(self, status: str, why: str) -> None:
+    def __init__(self, status: str, why: str, code: int | None = None) -> None:
         """Keep the status beside the sentence."""
         super().__init__(why)
-        self.status = status
+        self.status, self.code = status, code
 
 
 class NotStarted(Exception):
@@ -76,7 +78,7 @@ class Process:
         environment.pop("PYTHONSTARTUP", None)
         if spec.adapter:
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.getcwd(), environment.get("PYTHONPATH")]))
-        typed = spec.argv is not None and len(spec.argv) > 1 and not spec.compiled
+        typed = spec.wrapped and not spec.compiled
         handed = [] if spec.compiled else ["-q", "-i"] if typed else ["-u", "-c", boot]
         command = [*(spec.argv or (sys.executable,)), *handed]
         try:
@@ -140,6 +142,8 @@ class Process:
                     return
                 said = self._line(max(until - time.monotonic(), 0.1))
         except WorkerFailed as failed:
+            if self.spec.wrapped and failed.code in LOST:
+                raise NotStarted(f"{where} {failed}") from failed
             said = str(failed).encode()
         words = self._last_words() or said.decode("utf-8", "replace")[:200]
         raise NotStarted(f"{where} is no Python that can be a worker (3.9 or later): {words}")
@@ -191,7 +195,7 @@ class Process:
         except queue.Empty:
             raise WorkerFailed("hung", f"no answer within {deadline:g} s") from None
         if line is None:
-            raise WorkerFailed("crashed", self._epitaph())
+            raise WorkerFailed("crashed", self._epitaph(), self._popen.returncode)
         return line
 
     def _listen(self, stream: IO[bytes]) -> None:
@@ -222,7 +226,8 @@ class Process:
         if code < 0:
             with contextlib.suppress(ValueError):
                 return f"ended by {signal.Signals(-code).name}{self._quoted()}"
-        return f"ended with exit status {code} in the middle of a question{self._quoted()}"
+        when = " in the middle of a question" if self._next else ""
+        return f"ended with exit status {code}{when}{self._quoted()}"
 
     def _quoted(self) -> str:
         words = self._last_words()

@@ -130,6 +130,11 @@ class Spec:
         """Say whether the worker is a program of its own, to which nothing is handed over."""
         return self.framework in compiled.CRATES and self.adapter is None
 
+    @property
+    def wrapped(self) -> bool:
+        """Say whether a command stands before the interpreter, such as ssh, which may fail where the framework didn't."""
+        return self.argv is not None and len(self.argv) > 1
+
     def within(self, environment: Mapping[str, str]) -> Spec:
         """Return the same worker in a changed environment."""
         merged = {**dict(self.environment), **environment}

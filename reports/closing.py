@@ -9,12 +9,12 @@ from typing import Any
 from reports import html, marks, matrix, terminal
 from reports.record import LATEST, OUT, RecordError, read
 from reports.recorded import beside
-from reports.style import style_of
+from reports.style import style_of, wrapped
 from reports.writer import point
 
 
-def closing(path: Path, reporter: Any, *, recorded: bool = False) -> None:
-    """Write the matrix of the record that was just closed, and say where page and record are.
+def closing(path: Path, reporter: Any, *, lost: str = "", recorded: bool = False) -> None:
+    """Write the matrix of the record that was just closed, what it lost, and say where page and record are.
 
     `recorded` puts answers of other machines into the page, for targets that aren't on this one.
 
@@ -32,6 +32,8 @@ def closing(path: Path, reporter: Any, *, recorded: bool = False) -> None:
     for line in terminal.render(merged, style, deviations_first=True, compact=True).splitlines():
         reporter.write_line(line)
     reporter.write_line("")
+    for line in wrapped([lost] if lost else [], style):
+        reporter.write_line(style.paint(line, "warn"))
     page = path.with_suffix(".html")
     try:
         shown = beside(merged, record) if recorded else merged

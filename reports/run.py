@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from adapters.lane import Request, Settings
+from adapters.lane import Request, Settings, listed
 from adapters.pool import Pool, Target
 from adapters.process import NotStarted
 from adapters.targets import Selector, SelectorError, adapters, parse, plan
@@ -56,6 +57,9 @@ class Run:
         self._selected: set[tuple[str, str]] | None = None
         #: Answers, or statuses, as they came, before controls were held against them.
         self._outcomes: dict[tuple[str, str], str] = {}
+        #: Target -> how many of its cells nobody was there for, and of a target that was lost part-way -> why.
+        self._unasked: Counter[str] = Counter()
+        self._lost: dict[str, str] = {}
         self._writer: Writer | None = None
         self._pool = Pool(wanted, absent, Settings(jobs=jobs, deadline=deadline, fresh=option.fresh), say)
 
@@ -140,6 +144,9 @@ class Run:
         self._outcomes[request.key] = cells[-1]["answer"] or cells[-1]["status"]
         if request.key not in (self._selected or ()):
             return {}  # asked for the sake of another, whose control it is
+        self._unasked[request.target] += bool(replies[-1].get("lost")) or cells[-1]["status"] == "unavailable"
+        if replies[-1].get("lost"):
+            self._lost[request.target] = cells[-1]["why"]
         control = self._outcomes.get((request.target, one.control)) if one.control else None
         cells = [held(one, cell, control) for cell in cells]
         cell = cells[-1]
@@ -176,6 +183,19 @@ class Run:
         error = self._pool.failure
         return "" if error is None else str(error) if isinstance(error, RecordError) else f"{type(error).__name__}: {error}"
 
+    def lost(self, *, named: bool) -> str:
+        """Return which of the targets that were named, or of the others, ended before their last answer; "" for none."""
+        explicit = {t["target"] for t in self._pool.targets() if t["explicit"]} if self._lost else set()
+        found: dict[str, list[str]] = {}  # targets of one worker are lost for one reason
+        for target, why in self._lost.items():
+            if (target in explicit) == named:
+                found.setdefault(why, []).append(target)
+        return "; ".join(
+            f"{listed(targets)} {'was' if len(targets) == 1 else 'were'} lost part-way, so that "
+            f"{_counted(sum(self._unasked[target] for target in targets))} ({why})"
+            for why, targets in found.items()
+        )  # fmt: skip
+
     def finish(self, why: str) -> None:
         """End the workers and close the record; `why` says what ended the run where cells are missing."""
         self._pool.close()
@@ -201,6 +221,10 @@ def _number(name: str, text: str | float, kind: Callable[[str | float], float], 
     if not above < value <= most:  # nor is what is not a number
         raise Failure(f"--{name}={text}: --{name} wants {wanted}")
     return value
+
+
+def _counted(cells: int) -> str:
+    return "1 cell has no answer" if cells == 1 else f"{cells} cells have no answer"
 
 
 def _check_path(path: str | None) -> None:

@@ -249,7 +249,7 @@ class Controller(Session):
             from reports.closing import closing  # xdist's workers show nothing, and need not load the views
 
             reporter.ensure_newline()
-            closing(record, reporter, recorded=not self._config.option.no_recorded)
+            closing(record, reporter, lost=self._run.lost(named=False), recorded=not self._config.option.no_recorded)
             if self._apart and ROOT not in record.resolve().parents:
                 reporter.write_line("        (now that it is there, --record=PATH needs the equals sign: pytest takes it for tests)")
 
@@ -264,6 +264,8 @@ class Controller(Session):
         lost = [name for name in self._ids if name not in self._reported]
         if self._run.failure:
             self.why = f"the run ended early: {self._run.failure}"
+        elif lost_target := self._run.lost(named=True):
+            self.why = lost_target
         elif status == OK and not self._run.answered:
             self.why = "nothing was answered"
         elif status == OK and lost:
