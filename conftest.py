@@ -27,6 +27,7 @@ from reports.session import (
     check_arguments,
     concerns_cases,
     is_deviation,
+    replace_closed_output,
 )
 
 pytest_plugins = ("reports.options",)
@@ -38,9 +39,11 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     """End with 0, 1 or 2, and say why it is 2: pytest has more exit statuses, which scripts would have to know."""
     if hasattr(config, "workerinput"):
         return (yield)
+    replace_closed_output()
     said: tuple[object, ...] = ()
     try:
         status = yield
+        replace_closed_output()  # pytest's capture has put back what it found
         sys.stdout.flush()  # into a pipe or a file it may all come at the end
         if status in (OK, FAILED):
             return status
@@ -55,6 +58,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
         # Nobody reads the output any more (`pytest | head -1`), or there is no room for it; Python would try once more at its end.
         abandon_output()
         said = () if isinstance(error, BrokenPipeError) else (f"what the run says can't be written: {error}",)
+    replace_closed_output()
     for sentence in said:
         print(f"ERROR: {sentence}", file=sys.stderr)
     return COULD_NOT

@@ -86,6 +86,18 @@ def abandon_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def replace_closed_output() -> None:
+    """Let what is written to a stream that was closed from the start (`pytest >&-`) vanish: pytest would end with a traceback.
+
+    Whoever starts a run so wants its exit status and its record, and gets both.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            if getattr(sys, f"__{name}__") is None:
+                setattr(sys, f"__{name}__", Path(os.devnull).open("w", encoding="utf-8"))
+            setattr(sys, name, getattr(sys, f"__{name}__"))
+
+
 class Session:
     """What items need, wherever they run."""
 

@@ -147,6 +147,19 @@ def test_an_output_without_room_is_a_sentence(tmp_path: Path) -> None:
     assert said == "ERROR: what the run says can't be written: [Errno 28] No space left on device\n"
 
 
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)], ids=["stdout", "stderr", "both"])
+def test_a_run_whose_output_is_closed_from_the_start_is_a_run(tmp_path: Path, closed: tuple[int, ...]) -> None:
+    record = tmp_path / "record.jsonl"
+    said = ask(*ACCEL, *FEW, f"--record={record}", stderr=subprocess.PIPE, preexec_fn=lambda: [os.close(number) for number in closed])
+    assert ("record: " in said) == (1 not in closed)
+    assert read(record).complete
+    assert len(cells(record)) == NUMBER
+
+
+def test_what_cannot_be_done_is_no_traceback_where_the_output_is_closed() -> None:
+    assert ask("--target", "nonsense", expect=2, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1)).count("\n") == 1
+
+
 # --- files that can't be written -----------------------------------------------------------------
 
 
