@@ -72,7 +72,7 @@ def _head(matrix: Matrix) -> Iterator[str]:
     records = ", ".join(f"{escape(name)} ({escape(started[:16].replace('T', ' '))} UTC)" for name, started, _ in matrix.records)
     yield f"<header><h1>{TITLE}</h1><p class=lead>{escape(_LEAD)}</p>"
     for warning in matrix.warnings:
-        yield f"<p class=warning role=alert><b>Incomplete.</b> {escape(warning)}</p>"
+        yield f"<p class=warning role=alert><b>{escape(warning)}</b></p>"
     rows = sum(map(len, matrix.areas.values()))
     yield f"<p class=facts>{rows} questions, {len(matrix.columns)} targets. {escape(_sentences(matrix))} Records: {records}.</p>"
     yield "<div class=tools><label>Find <input id=find type=search placeholder='case, answer or error' autocomplete=off></label>"
@@ -128,11 +128,10 @@ def _body(matrix: Matrix) -> Iterator[str]:
 
 
 def _cell(cell: Cell) -> str:
-    kind = marks.kind(cell)
-    flags = marks.flags(cell)
+    kind, tone, flags = marks.kind(cell), marks.tone(cell), marks.flags(cell)
     flag = f"<b class=flag>{flags}</b>" if flags else ""
-    simulated = " s" if cell.behaves and cell.evidence == "simulated" else ""
-    classes = f"'{kind}{simulated}'" if simulated else kind
+    names = [kind, *([tone] if tone != kind else []), *(["s"] if cell.behaves and cell.evidence == "simulated" else [])]
+    classes = names[0] if len(names) == 1 else f"'{' '.join(names)}'"
     # A badge stays with the last part of its word, a mark with the first: only between parts a word may break.
     parts = [escape(part) for part in re.findall("[^-]+-?", cell.outcome)]
     if flag:

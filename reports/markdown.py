@@ -31,7 +31,7 @@ def plain(text: str) -> str:
 def _document(matrix: Matrix, deviations_first: bool) -> Iterator[str]:
     yield "# Device semantics\n"
     for warning in matrix.warnings:
-        yield f"> **Incomplete.** {plain(warning)}\n"
+        yield f"> **{plain(warning)}**\n"
     if not matrix.columns:
         yield "No target started, so there is no matrix.\n"
     if deviations_first:
@@ -52,7 +52,7 @@ def _head(column: Column) -> str:
 
 def _cell(column: Column, cell: Cell) -> str:
     evidence = f" *({cell.evidence})*" if marks.evidence_mark(column, cell) else ""
-    word = f"**{cell.outcome}**" if marks.kind(cell) == "wrong" else cell.outcome
+    word = f"**{cell.outcome}**" if marks.kind(cell) == "wrong" or marks.deviates(cell) else cell.outcome
     flags = plain(marks.flags(cell))
     return f"{marks.MARKS[marks.kind(cell)].replace('~', '&#126;')} {word}{flags}{evidence}"
 

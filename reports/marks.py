@@ -49,6 +49,13 @@ def kind(cell: Cell) -> str:
     return cell.kind or NONE
 
 
+def tone(cell: Cell) -> str:
+    """Return the name of a cell's colour: the verdict's where it deviates, since a right value can break a promise, else its class's."""
+    if deviates(cell) or cell.stale:
+        return "deviates"
+    return "known" if cell.verdict == "known-deviation" else kind(cell)
+
+
 def flags(cell: Cell) -> str:
     """Return the flags behind a cell's word."""
     verdict = {"deviates": "!", "known-deviation": "*"}.get(cell.verdict or "", "")

@@ -55,7 +55,8 @@ class Record:
         """Return the sentence that everything that shows an incomplete record shows first; else "" ."""
         if self.complete:
             return ""
-        return f"{self.path.name} is incomplete, {self.missing} cells are missing: {self.why or 'the run did not finish'}"
+        missing = "1 cell is missing" if self.missing == 1 else f"{self.missing} cells are missing"
+        return f"{self.path.name} is incomplete, {missing}: {self.why or 'the run did not finish'}"
 
 
 def _finite(text: str) -> float:

@@ -94,7 +94,7 @@ def replace_closed_output() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             if getattr(sys, f"__{name}__") is None:
-                setattr(sys, f"__{name}__", Path(os.devnull).open("w", encoding="utf-8"))
+                setattr(sys, f"__{name}__", open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  as long as the process
             setattr(sys, name, getattr(sys, f"__{name}__"))
 
 

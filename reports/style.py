@@ -27,6 +27,7 @@ _PLAIN = {0x2026: "...", 0x2013: "-", 0x2014: "-", 0x00B7: "-", 0x00D7: "x", 0x2
 _NOT_ASCII = "".join((*marks.MARKS.values(), *map(chr, _PLAIN)))
 _SGR: Mapping[str, str] = {
     "works": "32", "refuses": "36", "wrong": "1;31", "neutral": "33", marks.NONE: "2", "title": "1", "dim": "2", "warn": "1;33",
+    "deviates": "1;7;31", "known": "35",
 }  # fmt: skip
 
 

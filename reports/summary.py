@@ -86,7 +86,7 @@ class _Layout:
         mark = self.style.mark(kind)
         word = self.words.get(cell.outcome, "") if _worded(self.matrix, cell) else ""
         text = f"{mark}{' ' if word and self.limit > _CODE else ''}{word}{marks.flags(cell)}"
-        return text if plain else self.style.paint(text, kind)
+        return text if plain else self.style.paint(text, marks.tone(cell))
 
     def lines(self, groups: dict[str, list[tuple[str, ...]]]) -> list[str]:
         """Return the table with what is said between its rows."""

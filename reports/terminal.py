@@ -25,7 +25,7 @@ _LISTED = 20
 def render(matrix: Matrix, style: Style | None = None, *, deviations_first: bool = False, compact: bool = False) -> str:
     """Return the whole text. `compact` puts rows together that are alike on every target."""
     style, matrix = style or Style(), shown(matrix)
-    parts = [style.paint(text, "warn") for text in wrapped([f"incomplete: {w}" for w in matrix.warnings], style)]
+    parts = ["\n".join(style.paint(line, "warn") for line in wrapped(matrix.warnings, style))]
     if not matrix.columns:
         parts.append("No target started, so there is no matrix.")
     if deviations_first and matrix.columns:
@@ -114,7 +114,7 @@ def _text(column: Column, cell: Cell, words: Mapping[str, str], style: Style | N
     kind = marks.kind(cell)
     letter = marks.evidence_mark(column, cell)
     text = f"{(style or Style()).mark(kind)} {words[cell.outcome]}{marks.flags(cell)}{f' ({letter})' if letter else ''}"
-    return style.paint(text, kind) if style else text
+    return style.paint(text, marks.tone(cell)) if style else text
 
 
 def _head(column: Column, width: int) -> list[str]:

@@ -46,6 +46,24 @@ def test_every_view_says_that_a_record_is_incomplete(tmp_path: Path, view: str) 
     assert "cut.jsonl is incomplete, 13 cells are missing" in re.sub(r"\\(.)", r"\1", views(matrix(cut))[view])
 
 
+def test_what_is_said_of_an_incomplete_record_is_one_sentence_over_the_matrix(tmp_path: Path) -> None:
+    path = tmp_path / "a-name-that-leaves-little-room-in-a-line-of-eighty-characters.jsonl"
+    Writer(path, sample.header()).close(complete=False, missing=1, why="interrupted")
+    merged = matrix(path)
+    first = terminal.render(merged, Style(80)).partition("\n\n")[0]
+    assert first == f"{path.name} is\nincomplete, 1 cell is missing: interrupted"
+    assert f"<b>{path.name} is incomplete, 1 cell is missing: interrupted</b>" in html.render(merged)
+
+
+@pytest.mark.parametrize(("verdict", "colour"), [("deviates", "1;7;31"), ("known-deviation", "35"), ("conforms", "32")])
+def test_the_colour_of_a_cell_follows_its_verdict_before_its_class(tmp_path: Path, verdict: str, colour: str) -> None:
+    merged = matrix(one_cell(tmp_path / "r.jsonl", sample.cell("accel", sample.CASES[0], verdict=verdict)))
+    for compact in (False, True):
+        assert f"\x1b[{colour}m✓" in terminal.render(merged, Style(80, colour=True), compact=compact)
+    tone = {"deviates": "works deviates s", "known-deviation": "works known s", "conforms": "works s"}[verdict]
+    assert f"<td class='{tone}'>" in html.render(merged)
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_shows_target_version_and_evidence(tmp_path: Path, view: str) -> None:
     text = views(matrix(sample.record(tmp_path / "r.jsonl", version="7.8.9")))[view]
@@ -77,7 +95,7 @@ def test_a_crash_is_shown_as_wrong_and_never_as_no_answer(tmp_path: Path) -> Non
     merged = matrix(one_cell(tmp_path / "r.jsonl", died))
     assert "✗ crashed!" in terminal.render(merged)
     assert "✗ **crashed**!" in markdown.render(merged)
-    assert re.search(r"<td class='wrong s'><button tabindex=-1><i>✗</i>&nbsp;<span class=whole>crashed<b", html.render(merged))
+    assert re.search(r"<td class='wrong deviates s'><button tabindex=-1><i>✗</i>&nbsp;<span class=whole>crashed<b", html.render(merged))
 
 
 def test_answers_that_varied_are_flagged(tmp_path: Path) -> None:
@@ -259,5 +277,3 @@ def test_nothing_started_is_said(tmp_path: Path) -> None:
         assert "No target started" in text
         assert "not installed" in text
     assert "not installed" in html.render(merged)
-
-

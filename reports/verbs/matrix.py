@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ def run(chosen: argparse.Namespace) -> None:
     targets = matching(dict.fromkeys(column.target.name for column in matrix.columns), chosen.target, "target")
     cases = matching(matrix.rows(), chosen.case, "case")
     matrix = matrix.chosen([column for column in matrix.columns if column.target.name in targets], cases)
-    for warning in matrix.warnings:
+    seen = chosen.format == "terminal" and chosen.output is None and sys.stdout.isatty()  # it stands over the matrix
+    for warning in () if seen else matrix.warnings:
         say(visible(warning))
     written(_text(chosen, matrix), chosen.output)
 
