@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from cases.answers import ELSEWHERE, GARBAGE, NEUTRAL, RAISES, WORKS, WRONG, Vocabulary, at_home, refused
+from cases.answers import ELSEWHERE, GARBAGE, NEUTRAL, RAISES, WORKS, WRONG, Inconclusive, Vocabulary, at_home, refused
 from cases.case import case
 from cases.dtype_values import BEYOND, DTYPES, WIDE, Matrix, Values, bits, counterpart, is_complex, part, plus, product, raw
 from cases.lab import Lab, Place, Symbol
-from cases.reading import REDUCED, Reading
+from cases.reading import REDUCED, Reading, walk
 
 # --- answers -------------------------------------------------------------------------------------
 
@@ -32,9 +32,22 @@ NARROWS = {
 
 
 def told(reading: Reading, *dtypes: str) -> bool:
-    """Say whether a warning, where an operand was made or later, names one of these dtypes."""
+    """Say whether a warning names one of these dtypes."""
     texts = [w["text"] for mark in reading.program.marks for w in reading.fact(mark).get("warnings", [])]
     return any(re.search(rf"\b{dtype}\b", text) for dtype in dtypes for text in texts)
+
+
+def _operands_as_asked(reading: Reading) -> None:
+    """Raise Inconclusive where an operand was made in another dtype: that is the answer to another question, `create`.
+
+    What comes of such an operand says nothing of the dtype that is asked about: it is never seen by the step in question.
+    """
+    for step in walk(reading.program.steps):
+        made = reading.steps.get(step["id"], {}).get("value", {}).get("dtype")
+        if step.get("op") == "tensor" and not step.get("attempt") and made is not None:
+            asked = step["args"][1]["dtype"]
+            if made != asked:
+                raise Inconclusive(f"it needs an operand of {asked}, and that comes out as {made} where it is made")
 
 
 def _wrong(reading: Reading, reduced: bool) -> bool:
@@ -55,6 +68,7 @@ def keeping(dtype: str, computed: bool = False, reduced: bool = False, fits: boo
     widens = {"widens": (WORKS if computed else NEUTRAL, "the right value, in a dtype of more bits")}
 
     def decide(reading: Reading) -> str:
+        _operands_as_asked(reading)
         word = refused(reading)
         got = str(reading.value("result").get("dtype", dtype))
         if word:
@@ -260,7 +274,7 @@ def _register_move_and_cast(dtype: str, other: str) -> None:
         keeping(other),
         question=f"{dtype}: does moving and casting to {other} in one step reach an accelerator that may lack {dtype}?",
         why="The order of the two decides whether the device ever sees the dtype that it lacks.",
-        control="dtypes/float32/move", claims=("D1.19", "D3.5"), wanted={"dtype": other},
+        control=f"dtypes/{dtype}/cast-on-host", claims=("D1.19", "D3.5"), wanted={"dtype": other},  # the same, in two steps
     )  # fmt: skip
     def _(lab: Lab) -> dict[str, Symbol]:
         values = DTYPES[dtype].casts

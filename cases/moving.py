@@ -171,7 +171,8 @@ for _goal, _source in MOVES:
     "moving/to-accelerator/with-dtype", MOVE_CAST,
     question="Are both done when a value of the host is moved to the accelerator and to another dtype in one call?",
     why="One of the two may be dropped in silence, or done in an order that loses digits.",
-    control="moving/to-accelerator/object", claims=("D3.5",), wanted={"role": "accelerator", "from": "host", "dtype": "int32"},
+    control="moving/to-same/with-dtype",  # the same call, with nowhere to go
+    claims=("D3.5",), wanted={"role": "accelerator", "from": "host", "dtype": "int32"},
 )  # fmt: skip
 def _with_dtype(lab: Lab) -> dict[str, Symbol]:
     result = lab.attempt.to_both(_plain(lab, lab.host), lab.accelerator, {"dtype": "int32"})

@@ -141,6 +141,30 @@ def test_what_a_simulation_without_values_cannot_decide_is_not_modelled() -> Non
     assert (cell["status"], cell["answer"]) == ("not-modelled", None)
 
 
+@pytest.mark.parametrize("name", ["dtypes/float64/move", "dtypes/float64/move-and-cast", "dtypes/float64/sum"])
+def test_an_operand_that_was_made_in_another_dtype_says_nothing_of_the_one_asked_about(name: str) -> None:
+    case = catalogue()[name]
+    observation = json.loads(json.dumps(run(Dummy("accel", Dummy.kinds()["accel"]), case.program.wire())))
+    assert judge(case, target(), {"observation": observation})["answer"] == "works"
+    (made,) = [step["id"] for step in case.program.steps if step.get("op") == "tensor"]
+    observation["steps"][made] = {"value": {**observation["steps"][made]["value"], "dtype": "float32"}}
+    cell = judge(case, target(), {"observation": observation})
+    assert (cell["status"], cell["verdict"]) == ("inconclusive", None)
+    assert cell["why"] == "it needs an operand of float64, and that comes out as float32 where it is made"
+
+
+@pytest.mark.parametrize("name", ["moving/to-accelerator/with-dtype", "dtypes/float64/move-and-cast"])
+def test_the_control_of_a_move_with_a_cast_casts_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise TypeError("no dtype is taken here")
+
+    monkeypatch.setattr(Dummy, "to_both", refuse)
+    monkeypatch.setattr(Dummy, "cast", refuse)
+    cell, control = asked(catalogue()[name]), asked(catalogue()[catalogue()[name].control or ""])
+    assert cell["answer"] == control["answer"] == "raises"
+    assert held(catalogue()[name], cell, control["answer"])["status"] == "inconclusive"
+
+
 def test_an_answer_is_held_against_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
     def entry(answers: tuple[str, ...], strength: str = "guaranteed", kinds: tuple[str, ...] = ("*",), versions: str = "") -> Entry:
         return Entry(("placement/*",), kinds, answers, strength, "https://a", "so it is", SpecifierSet(versions))
