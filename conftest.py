@@ -29,6 +29,7 @@ from reports.session import (
     is_deviation,
     replace_closed_output,
 )
+from reports.visible import visible
 
 pytest_plugins = ("reports.options",)
 _SESSION = pytest.StashKey[Session]()
@@ -60,7 +61,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
         said = () if isinstance(error, BrokenPipeError) else (f"what the run says can't be written: {error}",)
     replace_closed_output()
     for sentence in said:
-        print(f"ERROR: {sentence}", file=sys.stderr)
+        print("ERROR: " + "\n".join(map(visible, str(sentence).splitlines())), file=sys.stderr)
     return COULD_NOT
 
 

@@ -124,7 +124,10 @@ class Process:
         except WorkerFailed as failed:
             raise NotStarted(f"{self.spec.framework} in {where}: {failed}") from failed
         if reply.get("type") == "unavailable":
-            hint = f"; install it there ({where} -m pip install {self.spec.framework})" if reply.get("missing") else ""
+            there = f"{where} -m pip install {self.spec.framework}"
+            if not self.spec.wrapped:
+                there += f", or where there is no pip: uv pip install --python {where} {self.spec.framework}"
+            hint = f"; install it there ({there})" if reply.get("missing") else ""
             cannot = "can't be used" if self.spec.compiled else "can't be imported"
             raise NotStarted(f"{self.spec.framework} {cannot} in {where}: {reply.get('why')}{hint}")
         if reply.get("type") != "hello" or reply.get("protocol") != PROTOCOL:

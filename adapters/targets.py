@@ -98,6 +98,7 @@ class Group:
     environment: tuple[tuple[str, str], ...] = ()
     #: Distributions of which one must be installed for these devices; () for none.
     needs: tuple[str, ...] = ()
+    #: What brings them.
     install: str = ""
 
 
@@ -106,8 +107,8 @@ _JAX_GPU = ("jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm60-plugin", "jax-
 GROUPS: Mapping[str, tuple[Group, ...]] = {
     "jax": (
         Group(("cpu",), (("JAX_PLATFORMS", "cpu"),)),
-        Group(("gpu",), (), _JAX_GPU, "pip install 'jax[cuda13]'"),
-        Group(("tpu",), (), ("libtpu",), "pip install 'jax[tpu]'"),
+        Group(("gpu",), (), _JAX_GPU, "'jax[cuda13]'"),
+        Group(("tpu",), (), ("libtpu",), "'jax[tpu]'"),
     ),
 }
 _ONE_GROUP = (Group(("*",)),)
@@ -206,14 +207,20 @@ def _groups(framework: str, device: str) -> list[Group]:
     return fitting or list(_ONE_GROUP)
 
 
+def install(what: str) -> str:
+    """Return the command that installs something beside the suite: an environment that uv made has no pip."""
+    uv = importlib.util.find_spec("pip") is None and shutil.which("uv") is not None
+    return f"uv pip install --python {shlex.quote(sys.executable)} {what}" if uv else f"pip install {what}"
+
+
 def missing(framework: str, group: Group) -> str | None:
     """Return why a framework's devices can't be here, in the suite's own interpreter or program, or None."""
     if framework in compiled.CRATES:
         return compiled.missing(framework)
     if importlib.util.find_spec(framework.replace("-", "_")) is None:
-        return f"not installed: pip install {_EXTRAS.get(framework, framework)}"
+        return f"not installed: {install(_EXTRAS.get(framework, framework))}"
     if group.needs and not any(_installed(name) for name in group.needs):
-        return f"no plugin for it is installed: {group.install}"
+        return f"no plugin for it is installed: {install(group.install)}"
     return None
 
 

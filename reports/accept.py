@@ -31,6 +31,7 @@ from reports.changes import Change
 from reports.compare import Comparison
 from reports.kinds import ALLOW, KINDS
 from reports.verbs import ProblemError
+from reports.writer import make_folder
 
 #: How long a skeleton's entries hold.
 _DAYS = 90
@@ -201,7 +202,7 @@ def _text(text: str) -> str:
 def append(path: Path, text: str) -> None:
     """Add entries to a file, which may not be there yet. Raises ProblemError."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         with path.open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:

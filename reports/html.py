@@ -36,7 +36,6 @@ _LEAD = (
 
 def write(matrix: Matrix, path: Path) -> Path:
     """Write the page and return its path. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render(matrix), encoding="utf-8")
     return path
 

@@ -67,6 +67,17 @@ def deviates(cell: Cell) -> bool:
     return cell.verdict == "deviates"
 
 
+def differs(cells: Iterable[Cell]) -> bool:
+    """Say whether targets answer a question differently, or one of them not as its framework promises."""
+    cells = list(cells)
+    return any(map(flags, cells)) or len({cell.outcome for cell in cells if cell.behaves}) > 1
+
+
+def differing(matrix: Matrix) -> Matrix:
+    """Return the rows that there is something to see in."""
+    return matrix.chosen(matrix.columns, [case for case in matrix.rows() if differs(column.cell(case) for column in matrix.columns)])
+
+
 def shorten(words: Iterable[str], limit: int) -> dict[str, str]:
     """Return a short form of each word, no two alike, of at most `limit` characters where there are that many."""
     short: dict[str, str] = {}

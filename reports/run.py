@@ -21,7 +21,7 @@ from adapters.pool import Pool, Target
 from adapters.process import NotStarted
 from adapters.targets import Selector, SelectorError, adapters, parse, plan
 from cases.case import Case, CatalogueError, catalogue
-from cases.contract import ContractError, check, contract_for
+from cases.contract import ContractError, check, contract_for, contracts
 from cases.controls import held
 from cases.judge import applicable, judge
 from reports.cells import readable
@@ -48,7 +48,7 @@ class Run:
             self._catalogue = catalogue()
             check(self._catalogue, {name: one.answers.words for name, one in self._catalogue.items()})
             self.cases = [one.id for one in self._choose(option.case)]
-            known = adapters(option.adapter)
+            self._known = known = adapters(option.adapter)
             self._typed = [parse(text) for text in option.target or named]
             self._selectors = self._typed or [Selector(name, "*") for name in known]
             wanted, absent = plan(self._selectors, known)
@@ -73,7 +73,9 @@ class Run:
     def described(self) -> str:
         """Return what is asked of whom, in a line."""
         targets = ", ".join(map(str, self._selectors))
-        return f"{len(self.cases)} cases; targets asked for: {targets}; starting {self._pool.starting}"
+        orphans = listed(sorted(set(contracts()) - {"norm"} - set(self._known)))
+        unused = f"; contracts for what has no adapter here: {orphans}" if orphans else ""
+        return f"{len(self.cases)} cases; targets asked for: {targets}; starting {self._pool.starting}{unused}"
 
     # --- targets and cells ----------------------------------------------------------------------
 
@@ -231,6 +233,8 @@ def _check_path(path: str | None) -> None:
     """Refuse to write a record over something else. Raises Failure."""
     if path is None:
         return
+    if not path:
+        raise Failure("--record= names no file; give it a path, or leave it out for a new file under reports/out/")
     if path.endswith(".html"):
         raise Failure(f"--record={path}: the page beside the record gets that name; give the record another, such as .jsonl")
     try:

@@ -6,6 +6,7 @@ What pytest or xdist may change is here and in `conftest.py`: their options, pro
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import secrets
 import shlex
@@ -20,13 +21,17 @@ from typing import Any
 
 import pytest
 
+from adapters.targets import install
 from reports.run import Failure, Run
+from reports.visible import line, visible
 
 ROOT = Path(__file__).parent.parent
 #: No deviation · deviations, crashes, hangs · could not do what was asked.
 OK, FAILED, COULD_NOT = 0, 1, 2
 #: The property by which an item's report says what its cell holds.
 ANSWER = "answer"
+#: What the extra `tests` brings.
+_TESTS_NEED = ("hypothesis", "jsonschema")
 #: What asks nothing, so that no worker need start.
 _ASKS_NOTHING = ("help", "version", "markers", "showfixtures", "show_fixtures_per_test", "cacheshow")
 
@@ -44,6 +49,11 @@ def check_arguments(config: pytest.Config) -> None:
     for argument in config.args:
         if not config.option.pyargs and not _path(config, argument).exists():
             raise Failure(f"there is no {argument.split('::')[0]}; --target and --case choose what is asked, see pytest --help")
+    own = ROOT / "tests"
+    if any(own in (path := _path(config, argument).resolve(), *path.parents) for argument in config.args):
+        missing = [name for name in _TESTS_NEED if importlib.util.find_spec(name) is None]
+        if missing:
+            raise Failure(f"the suite's own tests need {' and '.join(missing)}: " + install("-e '.[tests]'"))
 
 
 def _path(config: pytest.Config, argument: str) -> Path:
@@ -119,6 +129,11 @@ class Session:
     @staticmethod
     def outcome(cell: Mapping[str, Any]) -> tuple[str, str]:
         """Return pass, fail, skip or xfail, and the sentence that goes with it."""
+        outcome, text = Session._outcome(cell)
+        return outcome, line(text)
+
+    @staticmethod
+    def _outcome(cell: Mapping[str, Any]) -> tuple[str, str]:
         if cell["verdict"] is None:
             return "skip", f"{cell['status']}: {cell['why']}"
         said = cell["answer"] or f"{cell['status']}: {cell['why']}"
@@ -195,7 +210,7 @@ class Controller(Session):
             # A reader that is gone ends the run where pytest itself writes, not one of the run's threads.
             with self._say_lock, contextlib.suppress(OSError):
                 reporter.ensure_newline()
-                reporter.write_line(text)
+                reporter.write_line(visible(text))
 
     # --- what xdist workers ask -----------------------------------------------------------------
 

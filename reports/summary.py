@@ -113,7 +113,7 @@ def _groups(matrix: Matrix, cases: tuple[str, ...]) -> Iterator[tuple[str, ...]]
     alike: dict[object, list[str]] = {}
     for case in cases:
         cells = [column.cell(case) for column in matrix.columns]
-        if any(map(marks.flags, cells)) or len({cell.outcome for cell in cells if cell.behaves}) > 1:
+        if marks.differs(cells):
             alone = case if any(marks.deviates(cell) or cell.stale for cell in cells) else None
             alike.setdefault((alone, *map(_look, cells)), []).append(case)
     yield from map(tuple, alike.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
@@ -28,6 +29,13 @@ LATEST = OUT / "latest.jsonl"
 def now() -> str:
     """Return the present in UTC, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder that a file is to be in; where more than that is missing the path is more likely mistyped. Raises OSError."""
+    if not path.parent.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, f"there is no folder {path.parent.parent}")
+    path.parent.mkdir(exist_ok=True)
 
 
 def default_path() -> Path:
@@ -56,7 +64,7 @@ class Writer:
         # A signal handler that closes the record may interrupt the thread that is writing to it.
         self._lock = threading.RLock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path)
             self._file: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
             _claim(self._file, path)
             os.ftruncate(self._file, 0)

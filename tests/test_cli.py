@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -258,3 +259,32 @@ def test_targets_says_what_is_here_and_what_is_not() -> None:
     found = {target["target"]: target for target in json.loads(done.stdout)}
     assert found["dummy:accel"]["available"]
     assert not found["dummy:nothing"]["available"]
+
+
+def test_a_record_that_is_named_twice_is_read_once(record: Path) -> None:
+    done = ask("matrix", record, record)
+    assert (done.returncode, done.stderr) == (0, f"{record} is named more than once, and read once\n")
+    assert done.stdout == said("matrix", record)
+
+
+@pytest.mark.parametrize("form", ["markdown", "json", "html", "terminal"])
+def test_every_format_can_show_what_differs_and_leave_the_rest_out(record: Path, form: str) -> None:
+    alike, other = "scalars/zero-dim/device-device/left", "moving/to-same/object"
+    whole, part = (said("matrix", record, "--format", form, "--full", *more) for more in ((), ("--differing",)))
+    for case, shown in ((alike, False), (other, True)):
+        name = case if form == "json" else case.partition("/")[2]
+        found = [text.replace("<span>", "").replace("</span>", "").replace("<wbr>", "") for text in (whole, part)]
+        assert name in found[0]
+        assert (name in found[1]) == shown
+
+
+def test_a_last_record_that_cannot_be_read_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("reports.record.LATEST", tmp_path / "latest.jsonl")
+    chosen = Namespace(record=None)
+    assert explain._record(chosen) is None
+    assert capsys.readouterr().err == "", "nobody has asked anything yet"
+    (tmp_path / "latest.jsonl").write_text("junk")
+    assert explain._record(chosen) is None
+    assert capsys.readouterr().err.startswith(f"the last record is not used: {tmp_path / 'latest.jsonl'} is no record of this suite")

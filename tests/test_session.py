@@ -15,6 +15,7 @@ from adapters.lane import Settings
 from adapters.pool import Pool
 from adapters.targets import adapters, parse, plan
 from cases import contract
+from reports import session
 from reports.record import Writer, read
 from reports.run import Failure, Run, _check_path, _number
 from reports.session import ANSWER, Session, _joined, is_deviation
@@ -70,6 +71,7 @@ def asked(tmp_path: Path, mode: str) -> dict[str, Any]:
         ({"shuffle": "x"}, "--shuffle wants a whole number"),
         ({"adapter": ["x"]}, "is not NAME=module:Class"),
         ({"record": "page.html"}, "give the record another"),
+        ({"record": ""}, "--record= names no file"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_starts(changes: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,6 +246,34 @@ def test_a_cell_decides_its_item(cell: dict[str, Any], outcome: str, words: str)
     found, said = Session.outcome(cell)
     assert found == outcome
     assert said.startswith(words)
+
+
+def test_what_a_framework_says_does_not_steer_the_terminal() -> None:
+    _, said = Session.outcome({"verdict": None, "status": "crashed", "why": "\x1b[2J over\nand out"})
+    assert said == "crashed: \\x1b[2J over and out"
+
+
+def test_the_suites_own_tests_say_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    config: Any = Namespace(
+        args=["tests/test_session.py::test_nothing"], option=Namespace(pyargs=False), invocation_params=Namespace(dir=session.ROOT)
+    )
+    session.check_arguments(config)
+    monkeypatch.setattr(session, "_TESTS_NEED", ("hypothesis", "no_such_module"))
+    with pytest.raises(Failure, match=r"^the suite's own tests need no_such_module: .*pip install .*-e '\.\[tests\]'$"):
+        session.check_arguments(config)
+
+
+def test_a_contract_for_what_has_no_adapter_is_named_over_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "toy.toml").write_text('framework = "toy"\n')
+    monkeypatch.setattr(contract, "FOLDER", tmp_path)
+    contract.contracts.cache_clear()
+    try:
+        run = Run(option(target=[f"numpy:cpu@{BROKEN} flood"]), [], 1, lambda _: None)
+        run.close()
+        assert run.described().endswith("; contracts for what has no adapter here: toy")
+    finally:
+        monkeypatch.undo()
+        contract.contracts.cache_clear()
 
 
 def test_only_what_a_cell_decided_is_a_deviation() -> None:

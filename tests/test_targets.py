@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.hello import misfit
 from adapters.pool import _chosen
-from adapters.targets import Group, Selector, SelectorError, Spec, Wanted, adapters, parse, plan
+from adapters.targets import Group, Selector, SelectorError, Spec, Wanted, adapters, install, parse, plan
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz0123456789_.-*?", min_size=1, max_size=12)
 LABELS = st.none() | st.text("abcXYZ019_.+-", min_size=1, max_size=8)
@@ -97,3 +97,10 @@ def test_a_device_kind_has_environments_of_its_own_beside_those_of_its_framework
     assert b["environment_of"]["default-accelerator"] == {"DEVICE": "b"}
     assert misfit(hello) == ""
     assert misfit({**hello, "devices": {"b": {**kind, "environments": []}}}).startswith("device b is")
+
+
+@pytest.mark.parametrize(("uv", "command"), [("/usr/bin/uv", f"uv pip install --python {sys.executable} x"), (None, "pip install x")])
+def test_what_installs_something_where_there_is_no_pip(monkeypatch: pytest.MonkeyPatch, uv: str | None, command: str) -> None:
+    monkeypatch.setattr("adapters.targets.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("adapters.targets.shutil.which", lambda _: uv)
+    assert install("x") == command

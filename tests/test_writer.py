@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -174,3 +175,8 @@ def test_what_json_cannot_hold_is_written_all_the_same(tmp_path: Path) -> None:
     assert cell.facets["ratio"] == "nan"
 
 
+def test_one_missing_folder_is_made_and_more_are_a_mistyped_path(tmp_path: Path) -> None:
+    Writer(tmp_path / "new" / "r.jsonl", sample.header()).close(complete=False)
+    with pytest.raises(RecordError, match=rf"can't be written \(there is no folder {re.escape(str(tmp_path))}/nwe\)"):
+        Writer(tmp_path / "nwe" / "new" / "r.jsonl", sample.header())
+    assert not (tmp_path / "nwe").exists()

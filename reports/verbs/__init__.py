@@ -123,11 +123,13 @@ def run(chosen: argparse.Namespace) -> int:
 
 def written(text: str, path: Path | None) -> None:
     """Write a text to a file and say which, or to standard output. Raises ProblemError."""
+    from reports.writer import make_folder
+
     if path is None:
         print(text, end="")
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ProblemError(f"{path} can't be written ({error.strerror or error}); give --output a path in a folder that can") from error

@@ -206,12 +206,16 @@ def _whole(one: Any, target: Any, record: Any) -> list[str]:
 def _record(chosen: argparse.Namespace) -> Any:
     """Return the record that was named, else the last one where it can be read, else None."""
     from reports.record import LATEST, RecordError, read
+    from reports.verbs import say
+    from reports.visible import visible
 
     try:
         return read(chosen.record or LATEST)
-    except RecordError:
+    except RecordError as problem:
         if chosen.record:
             raise
+        if LATEST.exists():
+            say(visible(f"the last record is not used: {problem}"))
         return None
 
 

@@ -29,6 +29,7 @@ def register(verbs: Any) -> None:
     verb.add_argument("--width", type=_width, metavar="N", help="columns of the terminal format (default: the terminal's)")
     verb.add_argument("--deviations-first", action="store_true", help="begin with the answers that deviate from a contract")
     verb.add_argument("--full", action="store_true", help="terminal: all rows, with whole words, instead of those that differ")
+    verb.add_argument("--differing", action="store_true", help="only rows that differ between targets, or deviate from a contract")
     verb.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets whose name matches")
     verb.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose id matches")
     verb.set_defaults(run=run)
@@ -42,13 +43,19 @@ def _width(text: str) -> int:
 
 def run(chosen: argparse.Namespace) -> None:
     """Merge the records and write the matrix."""
+    from reports.marks import differing
     from reports.matrix import build
     from reports.record import read
     from reports.verbs import catalogue, matching, say, written
     from reports.visible import visible
 
     catalogue()
-    matrix = build([read(path) for path in chosen.records])
+    once = {path.resolve(): path for path in reversed(chosen.records)}
+    for path in [path for path in chosen.records if not any(path is first for first in once.values())]:
+        say(visible(f"{path} is named more than once, and read once"))
+    matrix = build([read(path) for path in reversed(once.values())])
+    if chosen.differing:
+        matrix = differing(matrix)
     targets = matching(dict.fromkeys(column.target.name for column in matrix.columns), chosen.target, "target")
     cases = matching(matrix.rows(), chosen.case, "case")
     matrix = matrix.chosen([column for column in matrix.columns if column.target.name in targets], cases)
