@@ -1,4 +1,4 @@
-//! What a framework says of itself, and how its operations are called.
+//! What a framework says of itself, and the values that its operations take and give.
 //!
 //! A worker is one type that implements [`Framework`]. Its operations stand in a table, made with
 //! [`operations!`](crate::operations): the native expression is written once, and is both what runs and
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::buffer::HostBuffer;
+use crate::table::Operation;
 use crate::values::{Data, Number};
 
 /// Why a step has no value.
@@ -52,6 +53,40 @@ pub enum Value<F: Framework> {
     List(Vec<Number>),
     /// Host memory outside the framework.
     Buffer(Rc<RefCell<HostBuffer>>),
+    /// A module, or what modules are built from.
+    Opaque(Opaque),
+}
+
+/// A value of a type that only the framework's own operations know. A clone is another handle for the same value.
+#[derive(Clone)]
+pub struct Opaque {
+    native: Rc<dyn Any>,
+    text: String,
+}
+
+impl Opaque {
+    /// Take a value, and how it prints.
+    pub fn new(native: impl Any, text: impl Into<String>) -> Self {
+        Self { native: Rc::new(native), text: text.into() }
+    }
+
+    /// Return the value, if it is of that type.
+    #[must_use]
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.native.downcast_ref()
+    }
+
+    /// Return how it prints.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Say whether two handles are for one value.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.native, &other.native)
+    }
 }
 
 impl<F: Framework> Clone for Value<F> {
@@ -63,6 +98,7 @@ impl<F: Framework> Clone for Value<F> {
             Self::Device(device) => Self::Device(device.clone()),
             Self::List(list) => Self::List(list.clone()),
             Self::Buffer(buffer) => Self::Buffer(Rc::clone(buffer)),
+            Self::Opaque(opaque) => Self::Opaque(opaque.clone()),
         }
     }
 }
@@ -257,175 +293,4 @@ pub trait Framework: Sized + 'static {
     fn poisoned(&self, _error: &ErrorFact) -> bool {
         false
     }
-}
-
-/// Call of an operation; `None` when the arguments aren't the ones that it takes.
-pub type Call<F> = fn(&F, &[Arg<F>]) -> Result<Option<Value<F>>, Fault>;
-
-/// One line of a framework's table. A name may stand there several times, for other kinds of arguments: the first that fits is called.
-pub struct Operation<F: Framework> {
-    /// The neutral name, see `cases/words.py`.
-    pub name: &'static str,
-    /// The names of the parameters, in order.
-    pub parameters: &'static [&'static str],
-    /// Which parameters take plain numbers.
-    pub numbers: Vec<bool>,
-    /// The native expression with `{0}`, `{1}` in the arguments' places.
-    pub phrase: String,
-    /// What runs.
-    pub call: Call<F>,
-}
-
-/// A native type that an operation of the table takes.
-///
-/// A framework implements it for its tensor, its device and its dtype.
-pub trait FromArg<F: Framework>: Sized {
-    /// Whether it is a plain number.
-    const NUMBER: bool = false;
-
-    /// Return the native value of an argument; `None` for an argument of another kind.
-    ///
-    /// # Errors
-    /// `NotOffered` for what the framework has no native value of.
-    fn from_arg(framework: &F, arg: &Arg<F>) -> Result<Option<Self>, Fault>;
-}
-
-/// What an expression of the table may come to.
-///
-/// A framework implements it for its tensor and its device.
-pub trait IntoValue<F: Framework> {
-    /// Return the value of the step.
-    fn into_value(self) -> Value<F>;
-}
-
-impl<F: Framework> IntoValue<F> for Value<F> {
-    fn into_value(self) -> Self {
-        self
-    }
-}
-
-impl<F: Framework> IntoValue<F> for () {
-    fn into_value(self) -> Value<F> {
-        Value::None
-    }
-}
-
-impl<F: Framework> IntoValue<F> for Number {
-    fn into_value(self) -> Value<F> {
-        Value::Number(self)
-    }
-}
-
-impl<F: Framework> IntoValue<F> for bool {
-    fn into_value(self) -> Value<F> {
-        Value::Number(Number::Bool(self))
-    }
-}
-
-impl<F: Framework> IntoValue<F> for Vec<Number> {
-    fn into_value(self) -> Value<F> {
-        Value::List(self)
-    }
-}
-
-macro_rules! numbers {
-    ($($native:ty: $pattern:pat => $value:expr),*) => {$(
-        impl<F: Framework> FromArg<F> for $native {
-            const NUMBER: bool = true;
-            fn from_arg(_: &F, arg: &Arg<F>) -> Result<Option<Self>, Fault> {
-                Ok(match arg {
-                    Arg::Value(Value::Number($pattern)) => $value,
-                    _ => None,
-                })
-            }
-        }
-    )*};
-}
-
-numbers! {
-    Number: number => Some(*number),
-    // A literal with a point alone: Rust converts no other one, so a framework that takes floats doesn't take the rest.
-    f64: Number::Float(real) => Some(*real),
-    i64: Number::Int(whole) => i64::try_from(*whole).ok(),
-    usize: Number::Int(whole) => usize::try_from(*whole).ok(),
-    bool: Number::Bool(truth) => Some(*truth)
-}
-
-impl<F: Framework> FromArg<F> for Data {
-    fn from_arg(_: &F, arg: &Arg<F>) -> Result<Option<Self>, Fault> {
-        Ok(if let Arg::Data(data) = arg { Some(data.clone()) } else { None })
-    }
-}
-
-impl<F: Framework> FromArg<F> for String {
-    fn from_arg(_: &F, arg: &Arg<F>) -> Result<Option<Self>, Fault> {
-        Ok(if let Arg::Text(text) = arg { Some(text.clone()) } else { None })
-    }
-}
-
-impl<F: Framework> FromArg<F> for Rc<RefCell<HostBuffer>> {
-    fn from_arg(_: &F, arg: &Arg<F>) -> Result<Option<Self>, Fault> {
-        Ok(if let Arg::Value(Value::Buffer(buffer)) = arg { Some(Self::clone(buffer)) } else { None })
-    }
-}
-
-impl<F: Framework> FromArg<F> for Vec<usize> {
-    fn from_arg(framework: &F, arg: &Arg<F>) -> Result<Option<Self>, Fault> {
-        let Arg::List(items) = arg else { return Ok(None) };
-        items.iter().map(|item| usize::from_arg(framework, item)).collect()
-    }
-}
-
-/// Return a native expression with `{0}`, `{1}` in the places of its parameters.
-#[must_use]
-pub fn phrase(expression: &str, parameters: &[&str]) -> String {
-    let mut made = String::new();
-    let mut word = String::new();
-    let flush = |word: &mut String, made: &mut String| {
-        match parameters.iter().position(|name| name == word) {
-            Some(n) => made.push_str(&format!("{{{n}}}")),
-            None => made.push_str(word),
-        }
-        word.clear();
-    };
-    for letter in expression.chars() {
-        if letter.is_alphanumeric() || letter == '_' {
-            word.push(letter);
-        } else {
-            flush(&mut word, &mut made);
-            made.push(letter);
-        }
-    }
-    flush(&mut word, &mut made);
-    made
-}
-
-/// Make a table of operations: `name(parameter: Type, ...) => native expression;` for each.
-///
-/// The expression is what runs, and with places for the arguments it is also the phrase that is shown; where what runs is
-/// longer than what a user would write, the phrase is given: `name(x: Tensor) as "{0}.native()" => longer(x)?;`. The parameters
-/// are owned values of native types (see [`FromArg`]); `?` may be used (see [`Framework::Error`]); what comes out is
-/// a type with [`IntoValue`]. The name behind the framework's type is what the framework itself is called in the expressions.
-#[macro_export]
-macro_rules! operations {
-    ($framework:ty, $this:ident; $($name:ident($($parameter:ident: $native:ty),*) $(as $text:literal)? => $body:expr;)*) => {
-        vec![$($crate::Operation {
-            name: stringify!($name),
-            parameters: &[$(stringify!($parameter)),*],
-            numbers: vec![$(<$native as $crate::FromArg<$framework>>::NUMBER),*],
-            phrase: [$($text.to_string(),)? $crate::phrase(stringify!($body), &[$(stringify!($parameter)),*])].into_iter().next().unwrap_or_default(),
-            call: |$this: &$framework, args: &[$crate::Arg<$framework>]| {
-                let mut args = args.iter();
-                $(
-                    let Some(arg) = args.next() else { return Ok(None) };
-                    let Some($parameter) = <$native as $crate::FromArg<$framework>>::from_arg($this, arg)? else { return Ok(None) };
-                )*
-                if args.next().is_some() {
-                    return Ok(None);
-                }
-                let run = move || -> Result<_, <$framework as $crate::Framework>::Error> { Ok($body) };
-                run().map(|value| Some($crate::IntoValue::<$framework>::into_value(value))).map_err(Into::into)
-            },
-        }),*]
-    };
 }

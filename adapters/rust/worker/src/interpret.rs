@@ -9,12 +9,11 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::arguments::{place, refs};
 use crate::buffer::HostBuffer;
 use crate::framework::{Arg, ErrorFact, Fault, Framework, Place, Roles, Value};
 use crate::panics::{self, Panic};
 use crate::table::Table;
-use crate::timing;
-use crate::values::{Data, Number, WHOLE, positions};
 
 /// So many letters of a text are kept.
 const TEXT: usize = 2000;
@@ -31,10 +30,10 @@ type Fact = Map<String, Json>;
 
 /// A framework on one kind of device, with what it keeps from one program to the next.
 pub struct Interpreter<F: Framework> {
-    framework: F,
-    roles: Roles,
-    table: Rc<Table<F>>,
-    devices: BTreeMap<Place, F::Device>,
+    pub(crate) framework: F,
+    pub(crate) roles: Roles,
+    pub(crate) table: Rc<Table<F>>,
+    pub(crate) devices: BTreeMap<Place, F::Device>,
 }
 
 impl<F: Framework> Interpreter<F> {
@@ -83,13 +82,13 @@ impl<F: Framework> Interpreter<F> {
 }
 
 /// What a step came to: a value that later steps can use, or facts alone.
-enum Outcome<F: Framework> {
+pub(crate) enum Outcome<F: Framework> {
     Value(Value<F>),
     Fact(Json),
 }
 
 /// Why a step has no value; what is wrong with the program is another matter than what is wrong with the step.
-enum Stop {
+pub(crate) enum Stop {
     Fault(Fault),
     Malformed(Malformed),
 }
@@ -100,18 +99,20 @@ impl From<Fault> for Stop {
     }
 }
 
-fn malformed<T>(why: impl Into<String>) -> Result<T, Stop> {
+/// Say that a program is none.
+pub(crate) fn malformed<T>(why: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Malformed(Malformed(why.into())))
 }
 
-struct Runner<'a, F: Framework> {
-    own: &'a mut Interpreter<F>,
-    values: HashMap<String, Value<F>>,
+/// A program that is running.
+pub(crate) struct Runner<'a, F: Framework> {
+    pub(crate) own: &'a mut Interpreter<F>,
+    pub(crate) values: HashMap<String, Value<F>>,
     facts: Map<String, Json>,
     /// How devices that aren't there were written.
-    spelled: Map<String, Json>,
+    pub(crate) spelled: Map<String, Json>,
     /// Panics of other threads, seen during the step that is running.
-    warnings: Vec<Panic>,
+    pub(crate) warnings: Vec<Panic>,
     poisoned: bool,
     ended: bool,
 }
@@ -194,7 +195,7 @@ impl<F: Framework> Runner<'_, F> {
     }
 
     /// Call the framework; its panic is an error, and panics of other threads belong to this step.
-    fn call<T>(&mut self, call: impl FnOnce(&mut Interpreter<F>) -> Result<T, Fault>) -> Result<T, Fault> {
+    pub(crate) fn call<T>(&mut self, call: impl FnOnce(&mut Interpreter<F>) -> Result<T, Fault>) -> Result<T, Fault> {
         let own = &mut *self.own;
         let caught = panics::catch(|| call(own));
         self.warnings.extend(caught.elsewhere);
@@ -293,178 +294,6 @@ impl<F: Framework> Runner<'_, F> {
         self.values.values().filter_map(|value| if let Value::Tensor(tensor) = value { Some(tensor.clone()) } else { None }).collect()
     }
 
-    // --- arguments ------------------------------------------------------------------------------
-
-    fn arguments(&mut self, args: Option<&Json>) -> Result<Vec<Arg<F>>, Stop> {
-        args.and_then(Json::as_array).into_iter().flatten().map(|arg| self.argument(arg)).collect()
-    }
-
-    /// Turn an argument on the wire into a native one.
-    fn argument(&mut self, arg: &Json) -> Result<Arg<F>, Stop> {
-        if let Some(place) = place(arg) {
-            return Ok(Arg::Value(Value::Device(self.device(place)?)));
-        }
-        Ok(match arg {
-            Json::Array(items) => Arg::List(items.iter().map(|item| self.argument(item)).collect::<Result<_, _>>()?),
-            Json::Null => Arg::Value(Value::None),
-            Json::Object(object) => {
-                if let Some(other) = object.get("ref") {
-                    match other.as_str().and_then(|other| self.values.get(other)) {
-                        Some(value) => Arg::Value(value.clone()),
-                        None => return malformed(format!("{other} has no value")),
-                    }
-                } else if let Some(Json::String(dtype)) = object.get("dtype") {
-                    Arg::DType(dtype.clone())
-                } else if let Some(data) = object.get("data") {
-                    Arg::Data(Data::parse(data, object.get("imag")).or_else(malformed)?)
-                } else {
-                    return malformed(format!("no argument: {arg:.200}"));
-                }
-            }
-            Json::String(text) => Arg::Text(text.clone()),
-            plain => match Number::parse(plain) {
-                Some(number) => Arg::Value(Value::Number(number)),
-                None => return malformed(format!("no argument: {arg:.200}")),
-            },
-        })
-    }
-
-    /// Put a role in the place of `device`: the accelerator where there is one, else the host.
-    fn resolve(&mut self, mut place: Place) -> Result<Place, Stop> {
-        if place.name == "device" {
-            place.name = if self.own.roles.contains_key("accelerator") { "accelerator" } else { "host" }.into();
-        }
-        match place.name.as_str() {
-            "absent" | "out-of-range" | "misspelt" => {
-                let written = self.own.framework.missing(&place);
-                self.spelled.extend(written.map(|text| (format!("{}/{}", place.name, place.spelled), text.into())));
-                Ok(place)
-            }
-            name if self.own.roles.contains_key(name) => Ok(place),
-            name => Err(Fault::NotOffered(format!("no {name} device here")).into()),
-        }
-    }
-
-    /// Return a native device, the same handle each time.
-    fn device(&mut self, place: Place) -> Result<F::Device, Stop> {
-        let place = self.resolve(place)?;
-        if let Some(known) = self.own.devices.get(&place) {
-            return Ok(known.clone());
-        }
-        let device = self.call(|own| own.framework.device(&place))?;
-        self.own.devices.insert(place, device.clone());
-        Ok(device)
-    }
-
-    // --- looking --------------------------------------------------------------------------------
-
-    /// Return facts about a result without waiting for it.
-    fn describe(&mut self, value: &Value<F>) -> Result<Json, Fault> {
-        Ok(match value {
-            Value::None => json!({"kind": "none"}),
-            Value::Number(number) => {
-                let kind = match number {
-                    Number::Bool(_) => "bool",
-                    Number::Int(_) => "int",
-                    Number::Float(_) => "float",
-                    Number::Complex(..) => "complex",
-                };
-                json!({"kind": "python", "type": kind, "value": number.json()})
-            }
-            Value::Tensor(tensor) => {
-                let caught = panics::catch(|| self.own.framework.describe(tensor));
-                self.warnings.extend(caught.elsewhere);
-                // Asking may be what brings a late error up.
-                let facts = caught.result.map_err(|panic| {
-                    if panic.own {
-                        Fault::AdapterFailed(format!("a tensor can't be described: {}", panic.sentence()))
-                    } else {
-                        Fault::Error(panicked::<F>(&panic))
-                    }
-                })?;
-                let role = ["host", "accelerator", "peer"]
-                    .into_iter()
-                    .find(|role| self.own.roles.get(*role).is_some_and(|r| r.name == facts.device));
-                json!({"kind": "tensor", "device": facts.device, "dtype": facts.dtype, "shape": facts.shape, "role": role})
-            }
-            Value::Device(device) => {
-                let device = device.clone();
-                json!({"kind": "handle", "text": clean(&self.call(|own| Ok(own.framework.device_name(&device)))?)})
-            }
-            Value::List(_) => json!({"kind": "handle", "text": "plain numbers"}),
-            Value::Buffer(_) => json!({"kind": "handle", "text": "host memory"}),
-        })
-    }
-
-    /// Read a value, waiting for it; a simulation without values says so.
-    fn observe(&mut self, value: &Value<F>) -> Result<Outcome<F>, Stop> {
-        let mut facts = self.describe(value)?;
-        if let Value::List(list) = value {
-            facts["shape"] = json!([list.len()]);
-            facts["elements"] = list.iter().take(WHOLE).map(|number| number.json()).collect();
-        }
-        if let Value::Tensor(tensor) = value {
-            match self.call(|own| own.framework.read(tensor)) {
-                Err(Fault::NotModelled(why)) => {
-                    facts["readable"] = false.into();
-                    facts["why"] = why.into();
-                }
-                other => {
-                    let flat = other?;
-                    let places = positions(flat.len());
-                    facts["elements"] = places.iter().map(|place| flat[*place].json()).collect();
-                    if places.len() < flat.len() {
-                        facts["at"] = places.into();
-                    }
-                }
-            }
-        }
-        Ok(Outcome::Fact(facts))
-    }
-
-    /// Say whether two values are one object, share storage, or neither.
-    fn same(&mut self, left: &Value<F>, right: &Value<F>) -> Result<Outcome<F>, Stop> {
-        let (object, storage) = match (left, right) {
-            (Value::Tensor(left), Value::Tensor(right)) => self.call(|own| {
-                if own.framework.same_object(left, right) {
-                    return Ok((true, Some(true)));
-                }
-                let both = own.framework.storage(left).zip(own.framework.storage(right));
-                Ok((false, both.map(|(one, other)| one == other)))
-            })?,
-            _ => (false, None),
-        };
-        Ok(Outcome::Fact(json!({"kind": "identity", "object": object, "storage": storage})))
-    }
-
-    /// Compare two devices as values.
-    fn compare(&mut self, left: &F::Device, right: &F::Device) -> Result<Outcome<F>, Stop> {
-        let (found, texts) = self.call(|own| {
-            let names = [left, right].map(|device| clean(&own.framework.device_name(device)));
-            Ok((own.framework.compare(left, right), names))
-        })?;
-        let (equal, mirrored, hash) = (found.equal, found.mirrored, found.hash);
-        Ok(Outcome::Fact(json!({"kind": "comparison", "equal": equal, "mirrored": mirrored, "hash": hash, "texts": texts})))
-    }
-
-    /// Time a chain of operations: returned against synchronised.
-    fn time(&mut self, question: &Json) -> Result<Outcome<F>, Stop> {
-        let device = match place(&question["device"]) {
-            Some(place) => self.device(place)?,
-            None => return malformed("a loop is timed on a device"),
-        };
-        let Some(asked) = timing::Question::parse(question, device) else {
-            return malformed(format!("no question of time: {question:.300}"));
-        };
-        let facts = self.call(|own| match own.framework.untimed() {
-            Some(why) => Err(Fault::NotModelled(why)),
-            None => timing::time_loop(&own.framework, &own.table, &asked),
-        })?;
-        Ok(Outcome::Fact(facts))
-    }
-
-    // --- the end --------------------------------------------------------------------------------
-
     /// Wait for everything that was queued, forget it, put global state back; return what surfaced only now.
     fn close(&mut self) -> Option<Fact> {
         let tensors = self.tensors();
@@ -494,7 +323,8 @@ impl<F: Framework> Runner<'_, F> {
     }
 }
 
-fn panicked<F: Framework>(panic: &Panic) -> ErrorFact {
+/// Return the error that a panic is.
+pub(crate) fn panicked<F: Framework>(panic: &Panic) -> ErrorFact {
     ErrorFact { kind: "panic".into(), module: F::MODULE.into(), bases: Vec::new(), text: panic.text.clone() }
 }
 
@@ -502,33 +332,8 @@ fn warning(panic: &Panic) -> Json {
     json!({"category": "panic", "text": clean(&format!("thread {} panicked: {}", panic.thread, panic.sentence()))})
 }
 
-/// Return the device that an argument is.
-fn place(arg: &Json) -> Option<Place> {
-    let name = arg.get("device")?.as_str()?.to_owned();
-    let spelled = arg.get("spelled").and_then(Json::as_str).unwrap_or("object").to_owned();
-    Some(Place { name, spelled })
-}
-
-fn refs(step: &Json) -> Vec<&Json> {
-    fn walk<'a>(arg: &'a Json, found: &mut Vec<&'a Json>) {
-        match arg {
-            Json::Array(items) => items.iter().for_each(|item| walk(item, found)),
-            Json::Object(object) => found.extend(object.get("ref")),
-            _ => {}
-        }
-    }
-    let mut found = Vec::new();
-    if let Some(args) = step.get("args") {
-        walk(args, &mut found);
-    }
-    for arg in step.get("kw").and_then(Json::as_object).into_iter().flat_map(Map::values) {
-        walk(arg, &mut found);
-    }
-    found
-}
-
 /// Return a text of bounded length.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     match text.char_indices().nth(TEXT) {
         None => text.to_owned(),
         Some((at, _)) => format!("{} […]", &text[..at]),

@@ -20,6 +20,8 @@ use crate::table::Table;
 const PROTOCOL: u32 = 1;
 /// Longest request that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
+/// So many deadlines a question may take before the worker ends by itself.
+const OVERDUE: f64 = 2.0;
 
 /// Take the protocol's descriptors and answer requests until `bye` or the end of input: a worker's whole `main`.
 #[must_use]
@@ -61,6 +63,17 @@ fn private() -> io::Result<(File, File)> {
     Ok((incoming, outgoing))
 }
 
+/// Let the system end this process in so many seconds, whatever it does then; 0 takes that back. Who asked would end it, but may
+/// be gone, or on another machine.
+#[allow(unsafe_code, reason = "the standard library has no alarm")]
+fn end_in(seconds: f64) {
+    unsafe extern "C" {
+        safe fn alarm(seconds: u32) -> u32;
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to a whole number saturates")]
+    alarm(seconds.ceil() as u32);
+}
+
 /// Answer lines until the end.
 ///
 /// # Errors
@@ -78,7 +91,12 @@ pub fn answer_all<F: Framework>(worker: &mut Worker<F>, mut incoming: impl BufRe
         } else {
             match serde_json::from_slice::<Json>(&line) {
                 Ok(request) if request["type"] == "bye" => return Ok(()),
-                Ok(request) => worker.answer(&request),
+                Ok(request) => {
+                    end_in(request["deadline"].as_f64().map_or(0.0, |seconds| OVERDUE * seconds));
+                    let reply = worker.answer(&request);
+                    end_in(0.0);
+                    reply
+                }
                 Err(error) => refusal(&Json::Null, &format!("a request that is no JSON: {error}")),
             }
         };

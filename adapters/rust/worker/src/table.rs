@@ -1,11 +1,44 @@
-//! The operations of a framework, called by name.
+//! The operations of a framework: written as its own expressions, called by name.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
-use crate::framework::{Arg, Fault, Framework, Operation, Value};
+use crate::framework::{Arg, Fault, Framework, Value};
 use crate::values::Number;
+
+/// A loop that is timed: the operands, the call, how many calls and rounds, a read and a wait.
+const TIMED: &str = r#"let left = {0};
+let right = {1};
+{6}
+for _ in 0..{4} {
+    let mut value = right.clone();
+    let started = std::time::Instant::now();
+    for _ in 0..{3} {
+        value = {2};
+    }
+    let returned = started.elapsed();
+    {5}
+    {6}
+    println!("returned {returned:?}, synchronised {:?}", started.elapsed());
+}"#;
+
+/// Call of an operation; `None` when the arguments aren't the ones that it takes.
+pub type Call<F> = fn(&F, &[Arg<F>]) -> Result<Option<Value<F>>, Fault>;
+
+/// One line of a framework's table. A name may stand there several times, for other kinds of arguments: the first that fits is called.
+pub struct Operation<F: Framework> {
+    /// The neutral name, see `cases/words.py`.
+    pub name: &'static str,
+    /// The names of the parameters, in order.
+    pub parameters: &'static [&'static str],
+    /// Which parameters take plain numbers.
+    pub numbers: Vec<bool>,
+    /// The native expression with `{0}`, `{1}` in the arguments' places.
+    pub phrase: String,
+    /// What runs.
+    pub call: Call<F>,
+}
 
 /// A framework's operations.
 pub struct Table<F: Framework> {
@@ -69,6 +102,7 @@ impl<F: Framework> Table<F> {
                 found.entry(key).or_insert_with(|| form.phrase.clone().into());
             }
         }
+        found.insert("timed".into(), TIMED.into());
         for (name, text) in F::phrases() {
             found.insert(name.to_string(), text.into());
         }
@@ -93,9 +127,64 @@ fn kind<F: Framework>(arg: &Arg<F>) -> &'static str {
         Arg::Value(Value::Device(_)) => "a device",
         Arg::Value(Value::List(_)) => "plain numbers",
         Arg::Value(Value::Buffer(_)) => "host memory",
+        Arg::Value(Value::Opaque(_)) => "a module or a loader",
         Arg::DType(_) => "a dtype",
         Arg::Data(_) => "numbers",
         Arg::Text(_) => "a text",
         Arg::List(_) => "a list",
     }
+}
+
+/// Return a native expression with `{0}`, `{1}` in the places of its parameters.
+#[must_use]
+pub fn phrase(expression: &str, parameters: &[&str]) -> String {
+    let mut made = String::new();
+    let mut word = String::new();
+    let flush = |word: &mut String, made: &mut String| {
+        match parameters.iter().position(|name| name == word) {
+            Some(n) => made.push_str(&format!("{{{n}}}")),
+            None => made.push_str(word),
+        }
+        word.clear();
+    };
+    for letter in expression.chars() {
+        if letter.is_alphanumeric() || letter == '_' {
+            word.push(letter);
+        } else {
+            flush(&mut word, &mut made);
+            made.push(letter);
+        }
+    }
+    flush(&mut word, &mut made);
+    made
+}
+
+/// Make a table of operations: `name(parameter: Type, ...) => native expression;` for each.
+///
+/// The expression is what runs, and with places for the arguments it is also the phrase that is shown; where what runs is
+/// longer than what a user would write, the phrase is given: `name(x: Tensor) as "{0}.native()" => longer(x)?;`. The parameters
+/// are owned values of native types (see [`FromArg`]); `?` may be used (see [`Framework::Error`]); what comes out is
+/// a type with [`IntoValue`]. The name behind the framework's type is what the framework itself is called in the expressions.
+#[macro_export]
+macro_rules! operations {
+    ($framework:ty, $this:ident; $($name:ident($($parameter:ident: $native:ty),*) $(as $text:literal)? => $body:expr;)*) => {
+        vec![$($crate::Operation {
+            name: stringify!($name),
+            parameters: &[$(stringify!($parameter)),*],
+            numbers: vec![$(<$native as $crate::FromArg<$framework>>::NUMBER),*],
+            phrase: [$($text.to_string(),)? $crate::phrase(stringify!($body), &[$(stringify!($parameter)),*])].into_iter().next().unwrap_or_default(),
+            call: |$this: &$framework, args: &[$crate::Arg<$framework>]| {
+                let mut args = args.iter();
+                $(
+                    let Some(arg) = args.next() else { return Ok(None) };
+                    let Some($parameter) = <$native as $crate::FromArg<$framework>>::from_arg($this, arg)? else { return Ok(None) };
+                )*
+                if args.next().is_some() {
+                    return Ok(None);
+                }
+                let run = move || -> Result<_, <$framework as $crate::Framework>::Error> { Ok($body) };
+                run().map(|value| Some($crate::IntoValue::<$framework>::into_value(value))).map_err(Into::into)
+            },
+        }),*]
+    };
 }

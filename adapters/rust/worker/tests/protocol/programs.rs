@@ -1,138 +1,8 @@
-//! Each rule of the protocol's page, with a framework of a few lines.
+//! Programs, step by step, and loops that are timed.
 
-mod fake;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use fake::Fake;
 use serde_json::{Value as Json, json};
-use worker::{Worker, answer_all, watch};
 
-const F32: &str = "float32";
-
-/// Panics are seen by the whole process, so that one test at a time may cause some.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn greeted() -> (Worker<Fake>, Json) {
-    watch();
-    let mut worker = Worker::new();
-    let hello = worker.answer(&json!({"type": "hello", "id": 1, "framework": "fake", "adapter": null}));
-    (worker, hello)
-}
-
-/// Run steps, and return the observation.
-fn run(steps: Json) -> Json {
-    let _alone = alone();
-    let reply = greeted().0.answer(&json!({"type": "run", "id": 2, "device": "gpu", "program": {"steps": steps}}));
-    assert_eq!(reply["type"], "observation", "{reply}");
-    assert_eq!(reply["id"], 2);
-    reply["observation"].clone()
-}
-
-fn refused(steps: Json) -> String {
-    let _alone = alone();
-    let reply = greeted().0.answer(&json!({"type": "run", "id": 2, "device": "gpu", "program": {"steps": steps}}));
-    assert_eq!(reply["type"], "error", "{reply}");
-    reply["error"].as_str().expect("an error says what it is").to_owned()
-}
-
-fn tensor(id: &str, on: &str) -> Json {
-    json!({"id": id, "op": "tensor", "args": [{"data": [[2.0, 3.0]]}, {"dtype": F32}, {"device": on, "spelled": "object"}]})
-}
-
-fn two(id: &str, op: &str, left: &str, right: &str) -> Json {
-    json!({"id": id, "op": op, "args": [{"ref": left}, {"ref": right}], "attempt": true})
-}
-
-fn look(id: &str, at: &str) -> Json {
-    json!({"id": id, "op": "observe", "args": [{"ref": at}], "attempt": true})
-}
-
-#[test]
-fn hello_says_what_is_here_and_what_is_not() {
-    let _alone = alone();
-    let (_, hello) = greeted();
-    assert_eq!(hello["type"], "hello");
-    assert_eq!((&hello["id"], &hello["protocol"], &hello["version"]), (&json!(1), &json!(1), &json!("1.0")));
-    assert_eq!(hello["devices"]["tpu"], json!({"available": false, "why": "no TPU here"}));
-    let roles = &hello["devices"]["gpu"]["roles"];
-    assert_eq!(roles["host"], json!({"name": "cpu", "expression": "Cpu", "evidence": "measured"}));
-    assert_eq!(roles["accelerator"]["mention"], "the gpu");
-    assert_eq!(hello["devices"]["gpu"]["spelled"], json!({"absent/object": "Tpu::new()"}));
-    assert_eq!(hello["devices"]["gpu"]["untimed"], "");
-    assert!(hello["environment"]["PATH"].is_string() && hello["environment"].get("FAKE_IS_NOT_SET").is_none());
-    assert_eq!(hello["environments"], json!({"no-accelerator": {"FAKE_VISIBLE": ""}}));
-    assert!(hello["operations"].as_array().expect("a list").contains(&json!("add")));
-    assert!(hello["build"]["rustc"].as_str().expect("a version").starts_with("1."));
-}
-
-#[test]
-fn what_is_shown_is_what_runs() {
-    let _alone = alone();
-    let (_, hello) = greeted();
-    let phrases = &hello["phrases"];
-    assert_eq!(phrases["add"], "fake.add(&{0}, &{1})?");
-    assert_eq!(phrases["add/1"], "{0}.plus({1})");
-    assert_eq!(phrases["float32"], "F32");
-}
-
-#[test]
-fn a_framework_that_is_another_one_is_unavailable() {
-    let _alone = alone();
-    let reply = Worker::<Fake>::new().answer(&json!({"type": "hello", "id": 1, "framework": "torch"}));
-    assert_eq!((&reply["type"], &reply["why"]), (&json!("unavailable"), &json!("this worker is for fake, not for torch")));
-}
-
-#[test]
-fn what_is_no_request_is_an_error_with_its_id() {
-    let _alone = alone();
-    let mut fresh = Worker::<Fake>::new();
-    let early = fresh.answer(&json!({"type": "run", "id": 7, "device": "gpu", "program": {"steps": []}}));
-    assert_eq!(early, json!({"type": "error", "id": 7, "error": "asked before hello"}));
-    let (mut worker, _) = greeted();
-    assert_eq!(worker.answer(&json!({"type": "dance", "id": 3}))["error"], "unknown message type \"dance\"");
-    assert_eq!(worker.answer(&json!({"type": "run"}))["id"], Json::Null);
-    let elsewhere = worker.answer(&json!({"type": "run", "id": 4, "device": "tpu", "program": {"steps": []}}));
-    assert_eq!(elsewhere["error"], "no device kind \"tpu\" here");
-    assert_eq!(worker.answer(&json!({"type": "warm", "id": 5, "device": "gpu"})), json!({"type": "warm", "id": 5}));
-}
-
-#[test]
-fn a_device_that_is_hidden_is_asked_about_by_the_roles_that_it_has_elsewhere() {
-    let _alone = alone();
-    let (mut worker, _) = greeted();
-    let roles = json!({"host": {"name": "cpu", "expression": "Cpu", "evidence": "measured"}});
-    let reply =
-        worker.answer(&json!({"type": "run", "id": 4, "device": "tpu", "program": {"steps": [tensor("s1", "device")]}, "roles": roles}));
-    assert_eq!(reply["observation"]["steps"]["s1"]["value"]["role"], "host");
-}
-
-#[test]
-fn lines_are_answered_in_order_until_bye_whatever_they_are() {
-    let _alone = alone();
-    let long = format!("{{\"type\": \"hello\", \"id\": 2, \"pad\": \"{}\"}}\n", "x".repeat(17 << 20));
-    let requests = [
-        "nonsense\n",
-        &long,
-        "[]\n",
-        "\u{0}\n",
-        "{\"type\":\"dance\",\"id\":5}\n",
-        "{\"type\":\"bye\",\"id\":0}\n",
-        "{\"type\":\"dance\",\"id\":6}\n",
-    ];
-    let mut said = Vec::new();
-    answer_all(&mut Worker::<Fake>::new(), requests.concat().as_bytes(), &mut said).expect("a vector takes everything");
-    let replies: Vec<Json> =
-        String::from_utf8(said).expect("JSON is UTF-8").lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
-    assert_eq!(replies.len(), 5, "bye ends it");
-    assert!(replies.iter().all(|reply| reply["type"] == "error"));
-    assert!(replies[1]["error"].as_str().expect("a sentence").contains("more than 16777216 bytes"));
-    assert_eq!(replies[4]["id"], 5);
-}
+use crate::asking::{F32, alone, greeted, look, refused, run, tensor, two};
 
 #[test]
 fn a_step_leaves_facts_about_its_value_and_nothing_is_read_unasked() {
@@ -237,6 +107,21 @@ fn identity_tells_objects_and_storage_apart() {
 }
 
 #[test]
+fn what_only_the_framework_s_operations_know_is_a_handle() {
+    let steps = run(json!([
+        tensor("s1", "host"), {"id": "s2", "op": "linear", "args": [{"ref": "s1"}]}, {"id": "s3", "op": "linear", "args": [{"ref": "s1"}]},
+        {"id": "s4", "op": "move_module", "args": [{"ref": "s2"}, {"device": "host"}]}, {"id": "s5", "op": "member", "args": [{"ref": "s4"}]},
+        two("s6", "same", "s2", "s4"), two("s7", "same", "s2", "s3"), look("s8", "s2"), two("s9", "add", "s2", "s1")
+    ]))["steps"]
+        .clone();
+    assert_eq!(steps["s2"]["value"], json!({"kind": "handle", "text": "a module"}));
+    assert_eq!(steps["s5"]["value"]["kind"], "tensor");
+    assert_eq!((&steps["s6"]["value"]["object"], &steps["s7"]["value"]["object"]), (&json!(true), &json!(false)));
+    assert_eq!(steps["s8"], steps["s2"]);
+    assert_eq!(steps["s9"], json!({"not_offered": "fake offers no add of a module or a loader and a tensor"}));
+}
+
+#[test]
 fn a_scope_holds_for_its_body_alone_and_ends_with_what_ends_the_program() {
     let zeros = |id: &str| json!({"id": id, "op": "zeros_uncommitted", "args": [[2]], "attempt": true});
     let inside = |body: Json| json!({"id": "s1", "scope": "default-device", "args": [{"device": "accelerator"}], "body": body});
@@ -260,77 +145,6 @@ fn host_memory_is_made_written_and_dropped() {
     assert_eq!(steps["s1"]["value"]["kind"], "handle");
     assert_eq!(steps["s2"], steps["s3"]);
     assert_eq!(steps["s4"], json!({"not_offered": "Rust has no plain numbers of complex128"}));
-}
-
-#[test]
-fn a_panic_is_an_error_and_the_program_goes_on() {
-    let observation = run(json!([tensor("s1", "host"), tensor("s2", "accelerator"), two("s3", "sub", "s1", "s2"), look("s4", "s1")]));
-    let steps = &observation["steps"];
-    assert_eq!(
-        steps["s3"]["error"],
-        json!({"type": "panic", "module": "fake", "bases": [], "text": "not on the same device: cpu and gpu"})
-    );
-    assert_eq!(steps["s4"]["value"]["elements"], json!([2.0, 3.0]));
-    assert!(observation.get("poisoned").is_none(), "a panic that was caught harms nothing");
-}
-
-#[test]
-fn a_panic_of_another_thread_belongs_to_the_step_during_which_it_appeared() {
-    let observation = run(json!([tensor("s1", "host"), two("s2", "mul", "s1", "s1"), look("s3", "s1")]));
-    let warnings = &observation["steps"]["s2"]["warnings"];
-    assert_eq!(warnings[0]["category"], "panic");
-    let text = warnings[0]["text"].as_str().expect("a warning has a text");
-    assert!(text.starts_with("thread runner panicked: the device is lost (at tests/fake/mod.rs:"), "{text}");
-    assert!(observation["steps"]["s3"].get("warnings").is_none() && observation["steps"]["s1"].get("warnings").is_none());
-    assert_eq!(observation["poisoned"], true, "the thread is gone");
-}
-
-#[test]
-fn a_late_error_surfaces_where_it_is_waited_for() {
-    let first = [tensor("s1", "host"), two("s2", "div", "s1", "s1")];
-    let waited = run(json!([&first[0], &first[1], {"id": "s3", "op": "barrier", "attempt": true}]));
-    assert!(waited["steps"]["s2"].get("error").is_none());
-    assert_eq!(waited["steps"]["s3"]["error"]["type"], "Late");
-    assert!(waited.get("drain").is_none());
-    let looked = run(json!([&first[0], &first[1], look("s3", "s1")]));
-    assert_eq!(looked["steps"]["s3"]["error"]["type"], "Late");
-    let drained = run(json!(first));
-    assert_eq!(drained["drain"]["error"]["type"], "Late");
-    assert_eq!(drained["poisoned"], true, "as the framework says of this error");
-}
-
-#[test]
-fn a_late_panic_of_another_thread_is_what_drain_says() {
-    let observation = run(json!([tensor("s1", "host"), {"id": "s2", "op": "sum", "args": [{"ref": "s1"}]}]));
-    assert!(observation["steps"]["s2"].get("warnings").is_none());
-    assert_eq!(observation["drain"]["error"]["text"], "the device is lost");
-    assert_eq!(observation["poisoned"], true);
-}
-
-#[test]
-fn a_panic_after_the_last_program_is_blamed_on_no_step() {
-    let _alone = alone();
-    let (mut worker, _) = greeted();
-    let _ = std::thread::Builder::new().name("runner".into()).spawn(|| panic!("too late")).map(std::thread::JoinHandle::join);
-    let mut ask = || worker.answer(&json!({"type": "run", "id": 2, "device": "gpu", "program": {"steps": [tensor("s1", "host")]}}));
-    let why = ask()["error"].as_str().expect("an error").to_owned();
-    assert!(why.starts_with("thread runner panicked after the last program had ended: too late"), "{why}");
-    assert!(ask()["observation"].is_object());
-}
-
-#[test]
-fn a_value_that_cannot_be_described_is_the_workers_own_failure() {
-    let observation = run(json!([tensor("s1", "host"), two("s2", "stack", "s1", "s1"), look("s3", "s1")]));
-    let why = observation["steps"]["s2"]["adapter_failed"].as_str().expect("the worker is wrong");
-    assert!(why.contains("nothing can be said of this one"), "{why}");
-    assert!(observation["steps"].get("s3").is_none());
-}
-
-#[test]
-fn an_error_that_comes_up_where_a_value_is_described_is_the_framework_s() {
-    let observation = run(json!([tensor("s1", "host"), two("s2", "cat", "s1", "s1"), look("s3", "s1")]));
-    assert_eq!(observation["steps"]["s2"]["error"]["type"], "panic", "{observation}");
-    assert!(observation["steps"]["s3"]["value"].is_object());
 }
 
 #[test]
