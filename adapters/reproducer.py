@@ -22,7 +22,7 @@ from adapters.targets import GROUPS
 from adapters.wording import code, definition, indented, pasteable, sizes, written
 
 #: Operands of a timed loop when nobody says which size was used.
-_SIZE = 1024
+SIZE = 1024
 #: Operations whose result is no tensor of the framework: it is printed as it is.
 PLAIN = frozenset((
     "array_equal", "item", "to_list", "to_numpy", "device_of", "parse_device", "clone_device", "ordinal", "accelerator_count", "name",
@@ -195,7 +195,7 @@ class Reproducer:
             case "write_buffer":
                 return f"{args[0]}.write({args[1]})"
             case "time":
-                return self._timed(step["kw"], self._sizes.get(name, _SIZE))
+                return self._timed(step["kw"], self._sizes.get(name, SIZE))
         before, expression = self.phrases.phrase(op, args, kw, prefix=name)
         if re.fullmatch(rf"{name}_\w+", expression):
             # A value that got a name on the way: let it be the step's own.

@@ -13,7 +13,7 @@ from typing import Any
 from adapters import compiled
 from adapters.lane import HELLO
 from adapters.process import NotStarted, Process
-from adapters.reproducer import PLAIN, Line, Reproducer
+from adapters.reproducer import PLAIN, SIZE, Line, Reproducer
 from adapters.source import UnclearError
 from adapters.targets import Spec
 from adapters.wording import sizes, written
@@ -102,7 +102,7 @@ class Templates:
         what = step.get("op") or f"scope {step['scope']}"
         try:
             if what == "time":
-                yield Line(step["id"], self._comment(self._timed(step["kw"], self._sizes.get(step["id"]))), False)
+                yield Line(step["id"], self._timed(step["kw"], self._sizes.get(step["id"], SIZE)))
                 return
             yield Line(step["id"], self._step(step))
             if self._names.get(step["id"]) == "result" and what not in ("observe", "same", "compare"):
@@ -125,10 +125,19 @@ class Templates:
             return "\n".join(self._filled("barrier", [role]) for role in there) or self._comment("nothing to wait for")
         return self._filled("let", [step["id"], self._expression(op, args)])
 
-    def _timed(self, asked: Mapping[str, Any], size: int | None) -> str:
-        call = self._filled("let", ["value", self._expression(asked["op"], [{"ref": "left"}, {"ref": "value"}])])
-        edge = f" with an edge of {size}" if size else ""
-        return f"a clock around {asked['chain']} calls of {call} on square matrices{edge}, then around a wait for them"
+    def _timed(self, asked: Mapping[str, Any], size: int) -> str:
+        """Return a loop that is timed: the operands, the calls, and where a value is read before the wait, that."""
+        square = [[size, size], 2.0 / size if asked["op"] == "matmul" else 0.5, asked["dtype"], asked["device"]]
+        made = {"left": self._expression("full", square), "right": self._expression("full", [square[0], 3.0, *square[2:]])}
+        corner = self._expression("corner", [{"ref": "left" if asked["end"] == "read-other" else "value"}])
+        if asked["end"] == "read-other":
+            made["other"] = corner
+        read = self._put("item", [{"ref": "other"}]) if "other" in made else self._filled("item", [corner])
+        operands = "\n".join(self._filled("let", [name, expression]) for name, expression in made.items())
+        call = self._expression(asked["op"], [{"ref": "left"}, {"ref": "value"}])
+        wait = self._filled("barrier", [self._role(asked["device"])])
+        values = [operands, str(asked["chain"]), str(asked["rounds"] + 1), call, wait, read]
+        return self._filled("timed" if asked["end"] == "barrier" else "timed/read", values)
 
     def _expression(self, op: str, args: list[Any]) -> str:
         plain = next((n for n, arg in enumerate(args) if f"{op}/{n}" in self._phrases and isinstance(arg, int | float)), None)

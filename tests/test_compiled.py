@@ -174,11 +174,29 @@ def test_what_has_no_phrase_is_a_comment_that_does_not_run() -> None:
     ]  # fmt: skip
 
 
-def test_a_timed_loop_says_what_is_timed() -> None:
-    asked = {"id": "s1", "op": "time", "kw": {"op": "matmul", "chain": 20, "device": {"device": "device"}}}
-    (line,) = Templates(GPU).lines({"steps": [asked]}, observation={"steps": {"s1": {"value": {"size": 384}}}})
-    assert not line.runs
-    assert "20 calls of let value = left.matmul(&value)?; on square matrices with an edge of 384" in line.code
+def test_a_timed_loop_is_code() -> None:
+    phrases = {
+        **PHRASES, "corner": "{0}.i((0, 0))?", "item": "{0}.to_scalar()?", "value": "{0}.clone()",
+        "timed": "{0} | {1} times {3}, {2} rounds | {4}", "timed/read": "{0} | {1} times {3}, {2} rounds | {5} | {4}",
+    }  # fmt: skip
+    asked = {"op": "matmul", "chain": 20, "rounds": 3, "device": {"device": "device"}, "dtype": F32, "end": "barrier"}
+    seen = {"steps": {"s1": {"value": {"size": 384}}}}
+
+    def timed(**more: Any) -> str:
+        (line,) = Templates({**GPU, "phrases": phrases}).lines({"steps": [{"id": "s1", "op": "time", "kw": asked | more}]}, observation=seen)
+        assert line.runs
+        return line.code
+
+    operands = (
+        f"let left = Tensor::full({2 / 384}f32, (384, 384), &accelerator)?;\nlet right = Tensor::full(3.0f32, (384, 384), &accelerator)?;"
+    )
+    loop = "20 times left.clone().matmul(&value.clone())?, 4 rounds"
+    assert timed() == f"{operands} | {loop} | accelerator.synchronize()?;"
+    assert timed(end="read") == f"{operands} | {loop} | value.clone().i((0, 0))?.to_scalar()? | accelerator.synchronize()?;"
+    other = f"{operands}\nlet other = left.clone().i((0, 0))?; | {loop} | other.clone().to_scalar()? | accelerator.synchronize()?;"
+    assert timed(end="read-other") == other
+    (line,) = Templates(GPU).lines({"steps": [{"id": "s1", "op": "time", "kw": asked}]})
+    assert (line.runs, line.code) == (False, "// time: there is no phrase for it")
 
 
 def test_a_script_names_each_device_once_and_waits_at_the_end() -> None:

@@ -78,7 +78,7 @@ pub fn table() -> Vec<Operation<Candle>> {
         index_select(x: Tensor, ids: Tensor) => x.index_select(&ids, 0)?;
         gather(x: Tensor, ids: Tensor) => x.gather(&ids, 0)?;
         corner(x: Tensor) => x.i((0, 0))?;
-        item(x: Tensor) as "{0}.to_scalar()?" => dtypes::item(&x)?;
+        item(x: Tensor) as "{0}.to_scalar::<f32>()?" => dtypes::item(&x)?;
 
         element(x: Tensor, at: usize) => x.i(at)?;
         tail(x: Tensor, start: usize) => x.i(start..)?;
@@ -97,7 +97,7 @@ pub fn table() -> Vec<Operation<Candle>> {
         ordinal(device: Device) as "{0}.location()" => ordinal(&device);
         best_device() as "Device::cuda_if_available(0)?" =>
             if candle.kind == "metal" { Device::metal_if_available(0)? } else { Device::cuda_if_available(0)? };
-        to_list(x: Tensor) as "{0}.to_vec1()?" => dtypes::numbers(&x)?;
+        to_list(x: Tensor) as "{0}.to_vec1::<f32>()?" => dtypes::numbers(&x)?;
     }
 }
 
