@@ -260,7 +260,7 @@ class _Runner:
         """Say whether two values are one object, share storage, or neither."""
         if left is right:
             return _Fact({"kind": "identity", "object": True, "storage": True})
-        one, other = self.adapter.identity_of(left), self.adapter.identity_of(right)
+        one, other = (self.adapter.identity_of(value) if self.adapter.describe(value) else None for value in (left, right))
         shared = None if one is None or other is None else one == other
         return _Fact({"kind": "identity", "object": False, "storage": shared})
 

@@ -28,8 +28,12 @@ PLAIN = frozenset((
     "array_equal", "item", "to_list", "to_numpy", "device_of", "parse_device", "clone_device", "ordinal", "accelerator_count", "name",
     "best_device",
 ))  # fmt: skip
+#: Operations whose result is a module or a loader: what it keeps is printed, and not itself.
+OPAQUE = frozenset(("linear", "linear_uncommitted", "holder", "move_module", "loader", "load", "loader_to"))
 #: The interpreter's own operations: they give facts, host memory or a handle, and nothing to wait for.
 _OWN = ("observe", "barrier", "drop", "same", "compare", "write_buffer", "time", "buffer", "name")
+#: Steps whose code hangs on earlier ones, or says something of later ones.
+_STATEFUL = frozenset(("buffer", "same", *OPAQUE))
 _CALL = re.compile(r"\b(\w+)\(")
 
 
@@ -54,6 +58,8 @@ class Reproducer:
         self._sizes: Mapping[str, int] = {}
         #: Steps that were written before: the cases of a target make the same operands again and again.
         self._kept: dict[tuple[str, ...], list[Line]] = {}
+        #: Steps whose values are modules or loaders.
+        self._opaque: set[str] = set()
 
     @property
     def target(self) -> Mapping[str, Any]:
@@ -81,6 +87,7 @@ class Reproducer:
         """
         seen = observation or {}
         self._names = {step: name for name, step in (marks or {}).items()}
+        self._opaque = set()
         self._sizes = sizes(seen)
         told = written(seen, environment, self.phrases.target)
         if told != self.phrases.told:
@@ -143,7 +150,7 @@ class Reproducer:
     def _step(self, step: Mapping[str, Any]) -> Iterator[Line]:
         if "when" in step:
             return
-        if "scope" in step or step["op"] == "buffer":  # what is inside one is kept, what is known of the other is a state
+        if "scope" in step or step["op"] in _STATEFUL:
             yield from self._written(step)
             return
         name = step["id"]
@@ -163,7 +170,9 @@ class Reproducer:
                 yield Line(step["id"], code, all(line.runs for line in inner))
             else:
                 yield Line(step["id"], self._operation(step))
-                if self._names.get(step["id"]) == "result" and what not in ("observe", "same", "compare", "time"):
+                if what in OPAQUE:
+                    self._opaque.add(step["id"])
+                elif self._names.get(step["id"]) == "result" and what not in ("observe", "same", "compare", "time"):
                     yield Line("", self._result(step["op"], step["id"]))
         except UnclearError as reason:
             yield Line(step["id"], f"# {what}: see {self.phrases.where}; it can't be written as plain code ({reason})", False)
@@ -183,6 +192,8 @@ class Reproducer:
             case "drop":
                 return f"del {args[0]}"
             case "same":
+                if self._opaque & set(args):
+                    return self._print(name, f"{args[0]} is {args[1]}")
                 return self._same(name, *args)
             case "compare":
                 left, right = args

@@ -13,7 +13,7 @@ from typing import Any
 from adapters import compiled
 from adapters.lane import HELLO
 from adapters.process import NotStarted, Process
-from adapters.reproducer import PLAIN, SIZE, Line, Reproducer
+from adapters.reproducer import OPAQUE, PLAIN, SIZE, Line, Reproducer
 from adapters.source import UnclearError
 from adapters.targets import Spec
 from adapters.wording import sizes, written
@@ -107,7 +107,7 @@ class Templates:
             yield Line(step["id"], self._step(step))
             if self._names.get(step["id"]) == "result" and what not in ("observe", "same", "compare"):
                 shown = "show" if what in PLAIN else "metadata"
-                if shown in self._phrases:
+                if shown in self._phrases and what not in OPAQUE:
                     yield Line("", self._put(shown, [{"ref": step["id"]}], step["id"]))
         except UnclearError as reason:
             yield Line(step["id"], self._comment(f"{what}: {reason}"), False)
@@ -140,8 +140,9 @@ class Templates:
         return self._filled("timed" if asked["end"] == "barrier" else "timed/read", values)
 
     def _expression(self, op: str, args: list[Any]) -> str:
-        plain = next((n for n, arg in enumerate(args) if f"{op}/{n}" in self._phrases and isinstance(arg, int | float)), None)
-        return self._put(op if plain is None else f"{op}/{plain}", args)
+        """Return an operation's phrase with arguments in its places: the one for a plain number, or for a word, where that stands there."""
+        kinds = (f"{op}/{arg if isinstance(arg, str) else n}" for n, arg in enumerate(args) if isinstance(arg, int | float | str))
+        return self._put(next((kind for kind in kinds if kind in self._phrases), op), args)
 
     def _put(self, name: str, args: Sequence[Any], step: str = "") -> str:
         """Return a phrase with arguments in its places, and with the name of the step's mark in the last one."""

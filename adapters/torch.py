@@ -215,6 +215,34 @@ class Torch(TorchDevices):
             return x.cuda()
         raise NotOffered(f"torch tensors have no {kind}(), only to({kind!r})")
 
+    # --- modules --------------------------------------------------------------------------------
+
+    # No parameter asks for gradients: recording them on a device that FakeTensor makes up ends the process.
+    def linear(self, weight: Any) -> Any:
+        layer = torch.nn.Linear(*weight.shape, bias=False)
+        layer.weight = torch.nn.Parameter(weight, requires_grad=False)
+        return layer
+
+    def linear_uncommitted(self, edge: int) -> Any:
+        return torch.nn.Linear(edge, edge, bias=False)
+
+    def holder(self, x: Any, kind: str) -> Any:
+        module = torch.nn.Module()
+        if kind == "buffer":
+            module.register_buffer("kept", x)
+        else:
+            module.kept = torch.nn.Parameter(x, requires_grad=False) if kind == "parameter" else [x] if kind == "list" else x
+        return module
+
+    def member(self, module: Any, kind: str) -> Any:
+        return module.weight if kind == "weight" else module.kept[0] if kind == "list" else module.kept
+
+    def call(self, module: Any, x: Any) -> Any:
+        return module(x)
+
+    def move_module(self, module: Any, device: Any) -> Any:
+        return module.to(device)
+
     # --- devices as values ----------------------------------------------------------------------
 
     def device_of(self, x: Any) -> Any:

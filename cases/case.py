@@ -18,6 +18,7 @@ AREAS: Mapping[str, str] = {
     "moving": "What does moving a value cost, alias and accept as a device?",
     "dtypes": "Which dtypes can be made, moved and computed with on the device?",
     "time": "When is work really finished?",
+    "modules": "What moves with a module, and where are the next ones built?",
 }
 #: Environments that a case may ask for, in neutral words; adapters know the variables.
 ENVIRONMENTS: Mapping[str, str] = {

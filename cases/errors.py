@@ -31,13 +31,16 @@ NAMES: Mapping[str, str] = {
     "to_accelerator_shortcut": "cuda to copy to_copy move",
     "device_of": "device", "parse_device": "device", "clone_device": "device", "ordinal": "index id ordinal",
     "accelerator_count": "device_count count", "best_device": "devices current_accelerator",
+    "linear": "linear", "linear_uncommitted": "linear", "holder": "module register_buffer register_parameter", "member": "getattr",
+    "call": "linear forward", "move_module": "to to_device to_copy copy move", "loader": "from_tensors", "load": "linear get",
+    "loader_to": "set_device",
     "to_list": "tolist to_list", "to_numpy": "numpy asarray dlpack from_dlpack",
 }  # fmt: skip
 #: Names that are words of plain English too: they count where the text marks them as code.
 _PLAIN = frozenset((
     "tensor", "array", "full", "fill", "add", "addition", "less", "sum", "where", "select", "cat", "stack", "equal", "index",
     "gather", "take", "mask", "item", "view", "expand", "set", "to", "slice", "device", "id", "cpu", "cuda", "count", "devices",
-    "move",
+    "move", "linear", "module", "get", "forward",
 ))  # fmt: skip
 #: What compiled kernels and their callers put around an operation's name: `wrapper_CUDA_mm`, `add_stub`, `sum_cpu`.
 _AROUND = frozenset(("wrapper", "stub", "kernel", "impl", "out", "cpu", "cuda", "mps", "jit"))

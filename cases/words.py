@@ -39,6 +39,11 @@ OPERATIONS: Mapping[str, str] = {
     "parse_device": "make a device of its spelling", "clone_device": "copy a device handle",
     "ordinal": "the ordinal that a device reports", "accelerator_count": "how many accelerators there are",
     "best_device": "an accelerator if there is one, else the host",
+    "linear": "a linear layer with a weight, without a bias", "linear_uncommitted": "a linear layer made anew, no device said",
+    "holder": "a module that keeps a value: as a parameter, a buffer, in a list, as an attribute",
+    "member": "what a module keeps", "call": "what a module computes", "move_module": "move a module to a device",
+    "loader": "what builds modules of a weight on its device", "load": "the next layer of a loader",
+    "loader_to": "the loader with another device",
     "to_list": "plain Python numbers of a tensor", "to_numpy": "a NumPy array of a tensor",
 }  # fmt: skip
 #: The interpreter's own operations: looking, waiting, forgetting, and the world outside.

@@ -41,6 +41,9 @@ SINGLE: dict[str, tuple[str, str]] = {
     "aliases-across-devices": ("moving pinning casting", "a move shares storage with the original, as unified memory does"),
     "moves-originals": ("moving pinning casting", "a move takes the original along"),
     "clobbers-originals": ("moving pinning casting", "a move hands the original's memory out again"),
+    "modules-move-as-copies": ("move_module", "a module that is moved stays, and a moved one comes back"),
+    "modules-come-back-anew": ("move_module", "a module is moved in place, and another one over its values comes back"),
+    "modules-take-everything": ("move_module", "a module's plain lists and attributes are moved too"),
     "narrows-wide": (MAKES_VALUES, "the accelerator holds 64-bit dtypes as 32-bit ones, without a word"),
     "refuses-wide": (MAKES_VALUES, "the accelerator has no 64-bit dtypes"),
     "literals-are-wide": ("literals computing", "floats without a dtype are float64"),
@@ -94,6 +97,8 @@ COMBINED = (
     ("devices-equal-names", "devices-hash-handles"),
     ("devices-all-equal", "devices-hash-handles"),
     ("writes-to-copies", "moves-to-first"),
+    ("modules-take-everything", "modules-move-as-copies"),
+    ("modules-take-everything", "modules-come-back-anew"),
 )
 #: Kinds that end or stop the process they run in, or spoil it for what follows.
 DANGEROUS = frozenset({"dies", "aborts", "exits", "hangs", "prints-rubbish", "poisons-device"})

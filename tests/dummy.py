@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from adapters.base import Adapter, NotModelled, role
 from tests.defects import KINDS
 from tests.fake import DTYPES, FAULTS, Device, Tensor
+from tests.fake_modules import Loader, Module, load, member, moved, redirected
 from tests.fake_operations import Operations
 
 #: The framework as a user imports it: the state of the kind whose program is running.
@@ -277,6 +278,35 @@ class Dummy(Adapter):
 
     def device_of(self, x: Any) -> Any:  # noqa: D102
         return t.device_of(x)
+
+    # --- modules --------------------------------------------------------------------------------
+
+    def linear(self, weight: Any) -> Any:  # noqa: D102
+        return Module("weight", weight)
+
+    def linear_uncommitted(self, edge: int) -> Any:  # noqa: D102
+        return Module("weight", t.full([edge, edge], 0.5, op="linear_uncommitted"))
+
+    def holder(self, x: Any, kind: str) -> Any:  # noqa: D102
+        return Module(kind, x)
+
+    def member(self, module: Any, kind: str) -> Any:  # noqa: D102
+        return member(t, module, kind)
+
+    def call(self, module: Any, x: Any) -> Any:  # noqa: D102
+        return t.matmul(x, module.kept, op="call")
+
+    def move_module(self, module: Any, device: Any) -> Any:  # noqa: D102
+        return moved(t, module, device)
+
+    def loader(self, weight: Any, device: Any) -> Any:  # noqa: D102
+        return Loader(weight, device)
+
+    def load(self, loader: Any, edge: int) -> Any:  # noqa: ARG002, D102  the weight has its edges
+        return load(t, loader)
+
+    def loader_to(self, loader: Any, device: Any) -> Any:  # noqa: D102
+        return redirected(t, loader, device)
 
     # --- devices as values ----------------------------------------------------------------------
 

@@ -114,10 +114,10 @@ class Operations(Runtime):
         same = x.shape == y.shape
         return self.finish(plan, (), BOOL, lambda _: same and (one == other or all(one(i) == other(i) for i in range(count))))
 
-    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+    def matmul(self, x: Tensor, y: Tensor, op: str = "matmul") -> Tensor:
         """Multiply two matrices."""
         self.strike()
-        plan = self.plan("matmul", [x, y])
+        plan = self.plan(op, [x, y])
         rows, inner, columns = x.shape[0], x.shape[1], y.shape[1]
         dtype, cost = promote(x.dtype, y.dtype), 2 * rows * inner * columns
         one, other = x.cells(), y.cells()

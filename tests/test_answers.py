@@ -221,7 +221,7 @@ def test_a_case_that_no_defect_changes_is_named() -> None:
 
 
 def test_no_defect_knows_a_case_or_the_language_that_cases_are_written_in() -> None:
-    for name in ("fake", "fake_runtime", "fake_operations", "defects", "dummy"):
+    for name in ("fake", "fake_runtime", "fake_operations", "fake_modules", "defects", "dummy"):
         text = (Path(__file__).parent / f"{name}.py").read_text("utf-8")
         imported = {line.split()[1].partition(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
         assert not imported & {"cases", "reports"}, name

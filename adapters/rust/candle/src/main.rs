@@ -2,6 +2,7 @@
 
 mod dtypes;
 mod errors;
+mod modules;
 mod operations;
 
 use std::cell::RefCell;
@@ -61,7 +62,9 @@ impl Framework for Candle {
     }
 
     fn operations() -> Vec<Operation<Self>> {
-        operations::table()
+        let mut table = operations::table();
+        table.extend(modules::table());
+        table
     }
 
     fn phrases() -> Vec<(&'static str, &'static str)> {

@@ -116,7 +116,10 @@ pub fn phrases() -> Vec<(&'static str, &'static str)> {
         ("list", "({0})"),
         ("list/1", "{0}"),
         ("repeat", "[{0}; {1}]"),
-        ("script", "use candle_core::{DType, Device, IndexOp, Tensor};\n\nfn main() -> candle_core::Result<()> {\n    {0}\n    Ok(())\n}"),
+        (
+            "script",
+            "#![allow(unused_imports)]\n\nuse std::collections::HashMap;\n\nuse candle_core::{DType, Device, IndexOp, Module, Tensor};\nuse candle_nn::{Linear, VarBuilder, linear_no_bias};\n\nfn main() -> candle_core::Result<()> {\n    {0}\n    Ok(())\n}",
+        ),
         ("uint8", "DType::U8"),
         ("uint32", "DType::U32"),
         ("int16", "DType::I16"),
