@@ -3,6 +3,7 @@
 #![recursion_limit = "256"]
 
 mod devices;
+mod modules;
 mod operations;
 mod tensors;
 

@@ -21,6 +21,7 @@ pub fn operations() -> Vec<Operation<Burn>> {
     table.extend(matrices::<Int>());
     table.extend(matrices::<Bool>());
     table.extend(looked_up());
+    table.extend(crate::modules::operations());
     table.extend(refused());
     table
 }
@@ -44,12 +45,15 @@ pub fn phrases() -> Vec<(&'static str, &'static str)> {
         ("script", SCRIPT),
     ];
     phrases.extend(WRITTEN);
+    phrases.extend(crate::modules::phrases());
     phrases
 }
 
 const SCRIPT: &str = r#"#![recursion_limit = "256"]
 #![allow(unused_imports, unused_mut, deprecated)]
 
+use burn::module::{Module, Param, RunningState};
+use burn::nn::Linear;
 use burn::tensor::module::embedding;
 use burn::tensor::{Bool, BoolStore, DType, Device, DeviceIndex, DeviceKind, Float, FloatDType, Int, IntDType, Tensor};
 
