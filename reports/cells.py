@@ -6,7 +6,7 @@ import json
 import math
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,10 @@ DEPTH = 64
 #: What a case and an outcome are called. Views take words apart and put them into markup.
 _CASE = "[a-z]+(/[a-z0-9_-]+){1,3}"
 _OUTCOME = "[a-z0-9]+(-[a-z0-9]+)*"
+
+
+#: The status of a cell that was asked and didn't decide.
+UNDECIDED = "inconclusive"
 
 
 class RecordError(Exception):
@@ -231,6 +235,12 @@ class Cell:
         facts = [*seen.get("steps", {}).values(), seen.get("drain") or {}]
         errors = [fact["error"] for fact in facts if "error" in fact]
         return next((error for error in errors if error["type"] == self.facets.get("error.type")), errors[0] if errors else None)
+
+
+def decided(outcomes: Iterable[str]) -> tuple[str, ...]:
+    """Return the different outcomes of asking more than once; that it once didn't decide is none where it did another time."""
+    seen = tuple(dict.fromkeys(outcomes))
+    return tuple(one for one in seen if one != UNDECIDED) or seen
 
 
 def readable(line: Mapping[str, Any]) -> None:

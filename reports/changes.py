@@ -14,7 +14,7 @@ from typing import Any
 from cases import catalogue
 from cases.answers import REFUSES, WRONG
 from cases.judge import first_line
-from reports.cells import Cell
+from reports.cells import UNDECIDED, Cell, decided
 from reports.kinds import danger
 
 #: A worker that died or never answered: no class of answers, and worse than any.
@@ -119,10 +119,10 @@ def _outcomes(cell: Cell) -> str:
 
 
 def _differences(old: Cell, new: Cell) -> Iterator[Difference]:
-    if {"inconclusive"} & {old.status, new.status} and old.behaves != new.behaves:
+    if UNDECIDED in (old.status, new.status) and old.behaves != new.behaves:
         yield Difference("unsettled", "answer", _outcomes(old), _outcomes(new))
     elif old.behaves or new.behaves:
-        before, after = ({*cell.answers} or {cell.outcome} for cell in (old, new))
+        before, after = ({*decided(cell.answers or (cell.outcome,))} for cell in (old, new))
         if max(len(before), len(after)) > 1 and before & after:
             yield Difference("unsettled", "answer", _outcomes(old), _outcomes(new))
             yield from (

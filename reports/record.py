@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reports.cells import DEPTH, SCHEMA, Cell, MalformedError, RecordError, Target, get, names, shallow
+from reports.cells import DEPTH, SCHEMA, UNDECIDED, Cell, MalformedError, RecordError, Target, decided, get, names, shallow
 from reports.writer import LATEST, OUT, Writer, default_path
 
 __all__ = ["LATEST", "OUT", "SCHEMA", "Cell", "Record", "RecordError", "Target", "Writer", "default_path", "read"]
@@ -190,11 +190,12 @@ def _footer(path: Path, number: int, line: Mapping[str, Any]) -> Mapping[str, An
 
 
 def _merged(before: Cell | None, cell: Cell) -> Cell:
-    """Return the newer cell with the outcomes of both."""
+    """Return the newer cell with the outcomes of both; what didn't decide gives way to what did."""
     if before is None:
         return cell
-    seen = dict.fromkeys((*(before.answers or (before.outcome,)), *(cell.answers or (cell.outcome,))))
-    return Cell(**{**vars(cell), "answers": tuple(seen) if len(seen) > 1 else ()})
+    last = before if cell.status == UNDECIDED and before.status != UNDECIDED else cell
+    seen = decided((*(before.answers or (before.outcome,)), *(cell.answers or (cell.outcome,))))
+    return Cell(**{**vars(last), "answers": seen if len(seen) > 1 else ()})
 
 
 def _record(

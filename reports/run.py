@@ -24,7 +24,7 @@ from cases.case import Case, CatalogueError, catalogue
 from cases.contract import ContractError, check, contract_for, contracts
 from cases.controls import held
 from cases.judge import applicable, judge
-from reports.cells import readable
+from reports.cells import UNDECIDED, decided, readable
 from reports.record import RecordError, Writer, default_path
 
 #: The most that `--deadline` may be: a day.
@@ -151,10 +151,10 @@ class Run:
             self._lost[request.target] = cells[-1]["why"]
         control = self._outcomes.get((request.target, one.control)) if one.control else None
         cells = [held(one, cell, control) for cell in cells]
-        cell = cells[-1]
-        answers = list(dict.fromkeys(c["answer"] or c["status"] for c in cells))
+        cell = next((one for one in reversed(cells) if one["status"] != UNDECIDED), cells[-1])
+        answers = decided(one["answer"] or one["status"] for one in cells)
         if len(answers) > 1:
-            cell["answers"] = answers
+            cell["answers"] = list(answers)
         assert self._writer is not None
         self._writer.write(cell)
         # What an item needs of it; the observation stays in the record.

@@ -40,7 +40,12 @@ def make_folder(path: Path) -> None:
 
 def default_path() -> Path:
     """Return a name that no other run has: two runs in one checkout must not share a file."""
-    return OUT / f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}-{os.getpid()}.jsonl"
+    return OUT / f"{stamp()}.jsonl"
+
+
+def stamp() -> str:
+    """Return a name that no other process gives now."""
+    return f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}-{os.getpid()}"
 
 
 def case_set(cases: Iterable[Case]) -> str:

@@ -24,7 +24,7 @@ exit status: 0 nothing is denied, 1 something is, 2 the gate could not do what w
 
 def register(verbs: Any) -> None:
     """Add the verb's arguments."""
-    from reports.kinds import KINDS, LEVELS
+    from reports.kinds import KINDS
 
     wide = max(map(len, KINDS))
     kinds = "\n".join(f"  {name:<{wide}}  {kind.level:<5}  {kind.says}" for name, kind in KINDS.items())
@@ -36,6 +36,17 @@ def register(verbs: Any) -> None:
     )  # fmt: skip
     verb.add_argument("old", type=Path, metavar="OLD", help="the record of what is in use")
     verb.add_argument("new", type=Path, metavar="NEW", help="the record of what shall be")
+    choices(verb)
+    verb.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets whose name matches")
+    verb.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose id matches")
+    verb.add_argument("--output", type=Path, metavar="PATH", help="write there instead of to standard output")
+    verb.set_defaults(run=run)
+
+
+def choices(verb: Any) -> None:
+    """Add the arguments that say what may change, and how it is told."""
+    from reports.kinds import LEVELS
+
     said = {"deny": "fail", "warn": "list", "allow": "only count"}
     for level in LEVELS:
         verb.add_argument(
@@ -46,47 +57,57 @@ def register(verbs: Any) -> None:
     verb.add_argument("--accept", type=Path, metavar="FILE", help="changes that are accepted, with reasons (TOML)")
     verb.add_argument("--update", action="store_true", help="add what is found to the accept file, for you to give reasons")
     verb.add_argument("--uses", action="append", default=[], type=Path, metavar="PATH", help="Python sources to look through; never run")
-    verb.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets whose name matches")
-    verb.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose id matches")
     verb.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     verb.add_argument("--brief", action="store_true", help="text: without native code")
-    verb.add_argument("--output", type=Path, metavar="PATH", help="write there instead of to standard output")
-    verb.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Compare, write what is found, and return the exit status."""
     import os
 
-    from reports.accept import read as read_accepted
-    from reports.formats import render
-    from reports.gate import gate, settings
+    from reports.gate import gate
     from reports.record import read
-    from reports.verbs import ProblemError, catalogue, written
+    from reports.verbs import ProblemError, catalogue
 
     catalogue()
-    found = settings(chosen.config, chosen.levels, chosen.accept, chosen.uses)
-    if chosen.update and found.accept is None:
-        raise ProblemError("--update wants --accept FILE, the file to add to")
-    new_file = found.accept is not None and chosen.update and not found.accept.exists()
-    entries = read_accepted(found.accept) if found.accept is not None and not new_file else []
+    found, entries = wanted(chosen)
     with _uncollected():
         records = read(chosen.old), read(chosen.new)
     if os.path.samefile(chosen.old, chosen.new):
         raise ProblemError(f"OLD and NEW are the same file, {chosen.old}: name the record from before the upgrade, and the one from after")
     _check_globs(chosen, records)
-    report = gate(*records, found, entries, targets=chosen.target, cases=chosen.case)
-    if chosen.format == "text":
-        from reports.formats import text
+    return told(chosen, gate(*records, found, entries, targets=chosen.target, cases=chosen.case), found.accept)
 
+
+def wanted(chosen: argparse.Namespace) -> tuple[Any, Any]:
+    """Return the settings, and the changes that are accepted. Raises ProblemError."""
+    from reports.accept import read
+    from reports.gate import settings
+    from reports.verbs import ProblemError
+
+    found = settings(chosen.config, chosen.levels, chosen.accept, chosen.uses)
+    if chosen.update and found.accept is None:
+        raise ProblemError("--update wants --accept FILE, the file to add to")
+    new_file = found.accept is not None and chosen.update and not found.accept.exists()
+    return found, read(found.accept) if found.accept is not None and not new_file else []
+
+
+def told(chosen: argparse.Namespace, report: Any, accept: Path | None) -> int:
+    """Write what was found where it shall be, and return the exit status. Raises ProblemError."""
+    import os
+
+    from reports.formats import render, text
+    from reports.verbs import written
+
+    if chosen.format == "text":
         written(text.render(report, _style(chosen), full=not chosen.brief), chosen.output)
     else:
         written(render(chosen.format, report), chosen.output)
     if chosen.format == "github":
         _summarise(report, os.environ.get("GITHUB_STEP_SUMMARY"))
     if chosen.update:
-        _update(report, found.accept)
-    return report.status
+        _update(report, accept)
+    return int(report.status)
 
 
 @contextmanager

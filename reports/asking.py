@@ -1,0 +1,136 @@
+"""Ask a target through the suite's own runner, in a process of its own, and write the record; ask some of it once more."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reports.gate import Report
+from reports.record import Record, read
+from reports.verbs import ProblemError, say
+
+ROOT = Path(__file__).parent.parent
+#: How often a question that was not settled is asked again.
+_TIMES = 3
+#: Seconds between two looks at how far a run has come.
+_LOOK = 0.5
+#: Begins a terminal's line anew, and wipes it.
+_AGAIN = "\r\x1b[K"
+
+
+@dataclass(frozen=True)
+class Asker:
+    """What is asked of whom, how, and where the answers go."""
+
+    #: What it is called in sentences.
+    what: str
+    selectors: tuple[str, ...]
+    record: Path
+    cases: tuple[str, ...] = ()
+    repeat: int = 1
+    #: Other options of the suite, such as `--deadline=60`.
+    options: tuple[str, ...] = ()
+
+    def ask(self) -> None:
+        """Ask everything that was chosen, and write the record. Raises ProblemError."""
+        words = [word for glob in self.cases for word in ("--case", glob)]
+        self._run(self.what, [*words, "--repeat", str(self.repeat)], self.record)
+
+    def again(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Ask some (target, case) of the record again, and put the answers into it. Raises ProblemError."""
+        ids = [f"cases/__init__.py::{target}::{case}" for target, case in pairs]
+        with tempfile.TemporaryDirectory(prefix="device-semantics-") as folder:
+            path = Path(folder) / "again.jsonl"
+            self._run(f"{self.what}, again", [*ids, "--repeat", str(_TIMES)], path)
+            splice(self.record, path)
+
+    def _run(self, what: str, words: Sequence[str], record: Path) -> None:
+        log = record.with_suffix(".log")
+        command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-p", "reports.options"]
+        command += ["-p", "no:cacheprovider", "-q", "-n", "auto", *(f"--target={one}" for one in self.selectors), *self.options]
+        try:
+            record.parent.mkdir(parents=True, exist_ok=True)
+            record.unlink(missing_ok=True)
+            with log.open("w", encoding="utf-8") as file:
+                environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+                run = subprocess.Popen(
+                    [*command, *words, f"--record={record.resolve()}"], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file,
+                    stderr=subprocess.STDOUT,
+                )  # fmt: skip
+                status = _watched(run, what, record)
+        except OSError as error:
+            raise ProblemError(f"{error.filename or record} can't be written ({error.strerror or error}); --records names another") from error
+        if status not in (0, 1):
+            raise ProblemError(f"{what}: {_why(log)}")
+        log.unlink(missing_ok=True)
+
+
+def _watched(run: subprocess.Popen[bytes], what: str, record: Path) -> int:
+    """Wait for a run, and say on a terminal how far it has come."""
+    started = time.monotonic()
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not terminal:
+        say(f"{what}: asking …")
+    try:
+        while run.poll() is None:
+            if terminal:
+                print(f"{_AGAIN}{what}: {_far(record)}", end="", file=sys.stderr, flush=True)
+            time.sleep(_LOOK)
+    except BaseException:
+        run.terminate()  # it closes its record and ends its workers
+        run.wait()
+        raise
+    seconds = time.monotonic() - started
+    say(f"{_AGAIN if terminal else ''}{what}: {_far(record)}, {seconds:.0f} s")
+    return run.returncode
+
+
+def _far(record: Path) -> str:
+    try:
+        with record.open("rb") as file:
+            selected = json.loads(file.readline())["scope"]["selected"]
+            cells = sum(line.startswith(b'{"type":"cell"') for line in file)
+    except (OSError, ValueError, KeyError):
+        return "starting"
+    return f"{cells} of {selected} cells"
+
+
+def _why(log: Path) -> str:
+    """Return what a run said that couldn't do what was asked."""
+    text = log.read_text("utf-8", "replace")
+    found = re.findall(r"^(?:ERROR: |E\s+)(.*)$", text, re.MULTILINE)
+    return found[-1] if found else f"the run ended without a word that helps; {log} has all that it said"
+
+
+def splice(record: Path, again: Path) -> None:
+    """Put the cells of a second run into a record, before its footer, in one step. Raises ProblemError."""
+    lines = record.read_bytes().splitlines(keepends=True)
+    more = [line for line in again.read_bytes().splitlines(keepends=True) if line.startswith(b'{"type":"cell"')]
+    new = record.with_name(f".{record.name}-{os.getpid()}")
+    try:
+        new.write_bytes(b"".join([*lines[:-1], *more, lines[-1]]))
+        new.replace(record)
+    except OSError as error:
+        raise ProblemError(f"{record} can't be written ({error.strerror or error})") from error
+
+
+def settled(records: tuple[Path, Path], askers: tuple[Asker | None, Asker], gate: Callable[[Record, Record], Report]) -> Report:
+    """Return what the gate says of two records, after what isn't settled was asked again, where that can be asked. Raises ProblemError."""
+    report = gate(*map(read, records))
+    pairs = {pair.name: pair for pair in report.comparison.pairs}
+    open_ = [(pairs[one.target], one.case) for one in report.comparison.changes if one.case and "unsettled" in (one.kind, *one.others)]
+    if not open_:
+        return report
+    say(f"not settled: {len(open_)} question{'s'[: len(open_) > 1]}, which are asked again")
+    for side, asker in zip(("old", "new"), askers, strict=True):
+        if asker is not None:
+            asker.again((getattr(pair, side).name, case) for pair, case in open_)
+    return gate(*map(read, records))
