@@ -168,6 +168,8 @@ class CaseItem(pytest.Item):
             pytest.skip(text)
         if outcome == "xfail":
             self.add_marker(pytest.mark.xfail(strict=True, reason=text))
+        if outcome != "pass" and self.config.option.baseline:
+            pytest.xfail(text)  # what a contract says of it is not what this run is about
         if outcome != "pass":
             raise Deviation(text)
 

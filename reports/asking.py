@@ -55,7 +55,8 @@ class Asker:
     def _run(self, what: str, words: Sequence[str], record: Path) -> None:
         log = record.with_suffix(".log")
         command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-p", "reports.options"]
-        command += ["-p", "no:cacheprovider", "-q", "-n", "auto", *(f"--target={one}" for one in self.selectors), *self.options]
+        # xdist's own start costs more than it saves where one worker is asked.
+        command += ["-p", "no:cacheprovider", "-q", "-n", "0", *(f"--target={one}" for one in self.selectors), *self.options]
         try:
             record.parent.mkdir(parents=True, exist_ok=True)
             record.unlink(missing_ok=True)

@@ -21,6 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS", help="add a framework with an adapter from outside")
     add("--record", metavar="PATH", help="write the record here (default: a new file under reports/out/)")
     add("--no-recorded", action="store_true", help="leave recorded answers of other machines out of the page")
+    add("--baseline", metavar="FILE",
+        help="compare with this record at the end, and fail as `python -m reports gate` does, instead of by contracts")  # fmt: skip
+    add("--gate-config", metavar="FILE",
+        help="with --baseline: take levels and accepted changes from there (default: pyproject.toml)")  # fmt: skip
     # Numbers are read by the run: pytest's own refusal of one has another exit status.
     add("--deadline", default=30.0, metavar="SECONDS", help="how long a worker may take for one question (default 30)")
     add("--repeat", default=1, metavar="N", help="ask every question N times; the record keeps the set of answers")

@@ -11,7 +11,7 @@ import lzma
 import math
 import re
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -67,11 +67,18 @@ def _finite(text: str) -> float:
     return value
 
 
+#: How a line begins that is a cell, with its case.
+_NAMED = re.compile(rb'\{"type":"cell","target":"[^"\\]*","case":"([a-z0-9_/-]+)"')
+#: The most that is made of a packed file.
+_MOST = 1 << 29
 _JSON = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
-def read(path: Path) -> Record:
-    """Read a record. Raises RecordError; a truncated one is returned with `complete=False`."""
+def read(path: Path, only: Set[str] | None = None) -> Record:
+    """Read a record, or of its cells only those of some cases. Raises RecordError; a truncated one is returned with `complete=False`.
+
+    It may be compressed, as records that are kept are.
+    """
     lines = list(_lines(_bytes(path)))
     if not lines:
         raise RecordError(f"{path} holds not even a whole header: the run that should have written it ended at once; run it again")
@@ -84,12 +91,16 @@ def read(path: Path) -> Record:
             raise RecordError(f"{path}, line {number}: there is more after the footer; two runs wrote to it, so run one of them again")
         if not finished:
             break
+        if only is not None and (named := _NAMED.match(text)) and named[1].decode() not in only:
+            continue
         line = _parsed(path, number, text)
         if line["type"] == "footer":
             footer = _footer(path, number, line)
         else:
             cell = _cell(path, number, line, targets)
             cells[cell.target, cell.case] = _merged(cells.get((cell.target, cell.case)), cell)
+    if footer is not None and only is not None:
+        footer = {**footer, "cells": len(cells)}
     return _record(path, header, targets, cells, footer, whole)
 
 
@@ -101,13 +112,22 @@ def _bytes(path: Path) -> bytes:
     except OSError as error:
         raise RecordError(f"{path} can't be read ({error.strerror or error}); name a file that `pytest --record` wrote") from error
     if data.startswith(_XZ):
-        try:
-            data = lzma.decompress(data)
-        except lzma.LZMAError as error:
-            raise RecordError(f"{path} can't be unpacked ({error}); take the file from where it came once more") from error
+        data = _unpacked(path, data)
     if not data.strip():
         raise RecordError(f"{path} is empty: the run that should have written it ended before its header; run it again")
     return data
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST)
+    try:
+        text = unpacker.decompress(data, _MOST)
+    except lzma.LZMAError as error:
+        raise RecordError(f"{path} can't be unpacked ({error}); take the file from where it came once more") from error
+    if not unpacker.eof:
+        what = "is cut short" if unpacker.needs_input else f"holds more than {_MOST >> 20} MiB"
+        raise RecordError(f"{path} {what}; take the file from where it came once more")
+    return text
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes, bool]]:

@@ -17,13 +17,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from adapters.targets import install
 from reports.run import Failure, Run
 from reports.visible import line, visible
+
+if TYPE_CHECKING:
+    from reports.baseline import Baseline
 
 ROOT = Path(__file__).parent.parent
 #: No deviation · deviations, crashes, hangs · could not do what was asked.
@@ -32,6 +35,8 @@ OK, FAILED, COULD_NOT = 0, 1, 2
 ANSWER = "answer"
 #: What the extra `tests` brings.
 _TESTS_NEED = ("hypothesis", "jsonschema")
+#: Options that name a file.
+_FILES = ("--record", "--baseline", "--gate-config")
 #: What asks nothing, so that no worker need start.
 _ASKS_NOTHING = ("help", "version", "markers", "showfixtures", "show_fixtures_per_test", "cacheshow")
 
@@ -61,7 +66,7 @@ def _path(config: pytest.Config, argument: str) -> Path:
 
 
 def join_record(config: pytest.Config) -> bool:
-    """Write `--record PATH` as one word from here on, and say whether it was two.
+    """Write `--record PATH` as one word from here on, and say whether it was two; likewise other options that name a file.
 
     Once the file is there, pytest takes a PATH behind a space for one to collect from, before it knows the option; outside the
     checkout it then finds neither this project's settings nor its options. xdist's workers read the same command line again.
@@ -69,7 +74,7 @@ def join_record(config: pytest.Config) -> bool:
     args = _joined(config.invocation_params.args)
     by_variable = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
     apart = "--record" in (*config.invocation_params.args, *by_variable)
-    if apart:
+    if any(option in (*config.invocation_params.args, *by_variable) for option in _FILES):
         config.invocation_params = replace(config.invocation_params, args=args)
         os.environ["PYTEST_ADDOPTS"] = shlex.join(_joined(by_variable))
     return apart
@@ -78,8 +83,8 @@ def join_record(config: pytest.Config) -> bool:
 def _joined(words: Sequence[object]) -> tuple[str, ...]:
     joined: list[str] = []
     for word in map(str, words):
-        if joined and joined[-1] == "--record":
-            joined[-1] = f"--record={word}"
+        if joined and joined[-1] in _FILES:
+            joined[-1] = f"{joined[-1]}={word}"
         else:
             joined.append(word)
     return tuple(joined)
@@ -194,6 +199,7 @@ class Controller(Session):
         self._finished = False
         #: Why the exit status is 2, in a sentence, where pytest doesn't say it.
         self.why = ""
+        self._baseline = _baseline(config)
         self._run = Run(option, _named_by_ids(config.args), len(option.tx) if self.distributed else 1, self._say)
         key = secrets.token_bytes(16)
         self._listener = Listener(None, authkey=key)
@@ -274,9 +280,14 @@ class Controller(Session):
         record = self._run.record
         if record is not None:
             from reports.closing import closing  # xdist's workers show nothing, and need not load the views
+            from reports.style import style_of
 
             reporter.ensure_newline()
             closing(record, reporter, lost=self._run.lost(named=False), recorded=not self._config.option.no_recorded)
+            if self._baseline is not None:
+                reporter.section(f"compared with {self._baseline.path}")
+                for text in self._baseline.lines(style_of(reporter._tw._file, width=reporter._tw.fullwidth, colour=reporter._tw.hasmarkup)):
+                    reporter.write_line(text)
             if self._apart and ROOT not in record.resolve().parents:
                 reporter.write_line("        (now that it is there, --record=PATH needs the equals sign: pytest takes it for tests)")
 
@@ -297,13 +308,41 @@ class Controller(Session):
             self.why = "nothing was answered"
         elif status == OK and lost:
             self.why = f"xdist lost the reports of {len(lost)} items, {lost[0]} among them; the record has their cells"
+        elif self._baseline is not None and status in (OK, FAILED):
+            status = max(status, self._held(self._run.record))
         return status if status in (OK, FAILED) and not self.why else COULD_NOT
+
+    def _held(self, record: Path) -> int:
+        """Hold the run against its baseline."""
+        from reports.record import RecordError
+        from reports.verbs import ProblemError
+
+        assert self._baseline is not None
+        try:
+            return self._baseline.held(record)
+        except (ProblemError, RecordError) as error:
+            self.why = str(error)
+            return COULD_NOT
 
     def close(self) -> None:
         """End what is still running."""
         self._finished = True
         self._run.close()
         self._listener.close()
+
+
+def _baseline(config: pytest.Config) -> Baseline | None:
+    """Read the baseline, where the controller has one to compare with. Raises Failure."""
+    if not config.option.baseline:
+        return None
+    from reports.baseline import Baseline
+    from reports.record import RecordError
+    from reports.verbs import ProblemError
+
+    try:
+        return Baseline(config.option)
+    except (ProblemError, RecordError) as error:
+        raise Failure(f"--baseline={config.option.baseline}: {error}") from error
 
 
 def _named_by_ids(arguments: list[str]) -> list[str]:

@@ -56,6 +56,8 @@ def _times(text: str) -> int:
 
 def run(chosen: argparse.Namespace) -> int:
     """Install, ask, compare, and return the exit status."""
+    import os
+
     from reports.asking import settled
     from reports.environments import discard, interpreters, pair, release
     from reports.gate import gate
@@ -72,7 +74,7 @@ def run(chosen: argparse.Namespace) -> int:
     if old == new:
         raise ProblemError(f"OLD and NEW are the same release, {old}: name the one in use, and the one that shall be")
     chosen_targets = selectors(old.framework, chosen.target)
-    folder = chosen.records or OUT / "upgrade" / f"{stamp()}-{old.framework}-{old.version}-{new.version}"
+    folder = chosen.records or Path(os.path.relpath(OUT)) / "upgrade" / f"{stamp()}-{old.framework}-{old.version}-{new.version}"
     places = pair(old, new, interpreters(chosen.python))
     paths = folder / "old.jsonl", folder / "new.jsonl"
     try:
@@ -123,10 +125,12 @@ def _page(folder: Path, records: Any) -> None:
     """Write the page that shows both, and say where everything is."""
     from reports import html, matrix
     from reports.verbs import ProblemError, say
+    from reports.visible import line
 
     page = folder / "page.html"
     try:
         html.write(matrix.build(records), page)
     except OSError as error:
         raise ProblemError(f"{page} can't be written ({error.strerror or error})") from error
-    say(f"records: {records[0].path} {records[1].path}\npage:    {page}")
+    say(f"records: {line(str(records[0].path))} {line(str(records[1].path))}")
+    say(f"page:    {line(str(page))}")

@@ -1,0 +1,201 @@
+"""Answer by version: since which release each question is answered so.
+
+Made of records, one for each release. Answers are derived again from what was observed, all by the same code, and two
+releases are compared as the gate compares them.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sys
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from cases import catalogue
+from reports.cells import Cell, RecordError
+from reports.changes import Change, change
+from reports.compare import plain
+from reports.derive import Side, unchanged
+from reports.record import Record, read
+from reports.writer import OUT
+
+#: What runs leave, and what comes with the suite.
+MADE = OUT / "history"
+RECORDED = Path(__file__).parent / "recorded" / "history"
+
+
+@dataclass(frozen=True)
+class Span:
+    """Releases in a row that answer alike."""
+
+    outcome: str
+    #: The class of the answer; None where there is none.
+    kind: str | None
+    since: str
+    until: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """What changed with a release."""
+
+    before: str
+    version: str
+    change: Change
+
+
+@dataclass(frozen=True)
+class Line:
+    """One question, over all releases of a target."""
+
+    target: str
+    case: str
+    cells: tuple[tuple[str, Cell], ...]
+    steps: tuple[Step, ...]
+
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        """Return what was answered, in order."""
+        found: list[Span] = []
+        for version, cell in self.cells:
+            outcome = " or ".join(cell.answers) or cell.outcome
+            if found and found[-1].outcome == outcome:
+                found[-1] = Span(outcome, cell.kind, found[-1].since, version)
+            else:
+                found.append(Span(outcome, cell.kind, version, version))
+        return tuple(found)
+
+    @property
+    def behaves(self) -> bool:
+        """Say whether some release answered."""
+        return any(cell.behaves for _, cell in self.cells)
+
+    def told(self) -> str:
+        """Return it as a sentence."""
+        spans, count = self.spans, len(self.cells)
+        seen = f"{count} releases asked, {self.cells[0][0]} to {self.cells[-1][0]}"
+        if len(spans) == 1:
+            text = f"{spans[0].outcome} in all of them"
+        elif len(spans) == 2:
+            text = f"{spans[0].outcome} until {spans[0].until}, {spans[1].outcome} since {spans[1].since}"
+        else:
+            middle = [f"{s.outcome} from {s.since} to {s.until}" if s.since != s.until else f"{s.outcome} in {s.since}" for s in spans[1:-1]]
+            text = f"{spans[0].outcome} until {spans[0].until}, {', '.join(middle)}, {spans[-1].outcome} since {spans[-1].since}"
+        facets = [
+            f"{d.what}: {d.old} → {d.new} with {step.version}" for step in self.steps for d in step.change.differences
+            if d.what != "answer" and step.change.old == step.change.new
+        ]  # fmt: skip
+        return f"{text}{'; ' + ', '.join(facets) if facets else ''} ({seen})"
+
+
+@dataclass(frozen=True)
+class History:
+    """All questions, over all releases."""
+
+    #: Target -> its releases, oldest first.
+    releases: Mapping[str, tuple[str, ...]]
+    lines: tuple[Line, ...]
+    #: What a reader has to know before the first line.
+    warnings: tuple[str, ...]
+
+    @property
+    def changed(self) -> tuple[Line, ...]:
+        """Return the lines of questions that weren't always answered alike."""
+        return tuple(line for line in self.lines if line.steps)
+
+
+def build(records: Iterable[Record], targets: Sequence[str] = (), cases: Sequence[str] | None = None) -> History:
+    """Return the history that some records tell; of two records of one release the newer counts."""
+    found: dict[str, dict[str, tuple[Record, Side]]] = {}
+    kept = sorted(records, key=lambda record: record.started)
+    for record in kept:
+        for target in record.targets.values():
+            name = plain(target).rpartition("=")[2]
+            if target.available and (not targets or name in targets):
+                cells = {case: cell for (of, case), cell in record.cells.items() if of == target.name}
+                found.setdefault(name, {})[target.version] = record, Side(target, cells)
+    lines: list[Line] = []
+    releases = {}
+    for name in sorted(found, key=lambda name: (name.partition(":")[0], name)):
+        series = sorted(found[name].items(), key=lambda item: order(item[0]))
+        releases[name] = tuple(version for version, _ in series)
+        for case in catalogue() if cases is None else cases:
+            line = _line(name, case, [(version, side) for version, (_, side) in series])
+            if line is not None:
+                lines.append(line)
+    return History(releases, tuple(lines), tuple(record.warning for record in kept if record.warning))
+
+
+def _line(name: str, case: str, series: Sequence[tuple[str, Side]]) -> Line | None:
+    """Return a question's line: releases that didn't decide, or were asked otherwise, say nothing."""
+    digest = catalogue()[case].program.digest
+    asked = [(version, side) for version, side in series if case in side.cells and side.cells[case].program == digest]
+    cells = [(version, side, side.cell(case)) for version, side in asked]
+    cells = [(version, side, cell) for version, side, cell in cells if cell.behaves or cell.status == "not-offered"]
+    if not any(cell.behaves for _, _, cell in cells):
+        return None
+    steps = []
+    for (before, old, was), (version, new, now) in pairwise(cells):
+        one = None if unchanged(old, new, case) else change(name, was, now)
+        if one is not None and one.kind != "unsettled":
+            steps.append(Step(before, version, one))
+    return Line(name, case, tuple((version, cell) for version, _, cell in cells), tuple(steps))
+
+
+def order(version: str) -> tuple[int, Any]:
+    """Return what versions are sorted by."""
+    try:
+        return 1, Version(version)
+    except InvalidVersion:
+        return 0, version
+
+
+def files(framework: str, folders: Sequence[Path] = (RECORDED, MADE)) -> dict[str, list[Path]]:
+    """Return release -> its records, those that came with the suite first."""
+    found: dict[str, list[Path]] = {}
+    for folder in folders:
+        for path in sorted((folder / framework).glob("*.jsonl*")) if (folder / framework).is_dir() else ():
+            if path.name.endswith((".jsonl", ".jsonl.xz")):
+                found.setdefault(path.name.removesuffix(".xz").removesuffix(".jsonl"), []).append(path)
+    return found
+
+
+def told(framework: str, case: str) -> Iterator[tuple[str, str]]:
+    """Yield each target of a framework with the sentence that tells a case's history, as far as it is recorded."""
+    wanted = frozenset(filter(None, (case, catalogue()[case].control)))
+    records = []
+    for paths in files(framework).values():
+        for path in paths:
+            try:
+                records.append(read(path, wanted))
+            except RecordError:
+                continue  # what isn't a whole record tells nothing; the verb says so
+    for line in build(records, cases=[case]).lines:
+        if len(line.cells) > 1:
+            yield line.target, line.told()
+
+
+def keep(record: Path, environment: Path, folder: Path) -> Path:
+    """Write a record where it is kept: compressed, without what didn't start, and without paths of this machine. Raises RecordError."""
+    header, *lines = record.read_text("utf-8").splitlines(keepends=True)
+    facts = json.loads(header)
+    facts["targets"] = {name: target for name, target in facts["targets"].items() if target["available"]}
+    facts["scope"]["targets"] = [text.partition("@")[0] for text in facts["scope"]["targets"]]
+    text = json.dumps(facts, ensure_ascii=False, separators=(",", ":")) + "\n" + "".join(lines)
+    for path, word in ((environment, "ENVIRONMENT"), (Path(sys.base_prefix), "PYTHON"), (Path(__file__).parents[1], "SUITE"), (Path.home(), "HOME")):
+        text = text.replace(json.dumps(str(path))[1:-1], word)
+    place = folder / f"{record.name.removesuffix('.jsonl')}.jsonl.xz"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(lzma.compress(text.encode("utf-8", "surrogatepass"), preset=9 | lzma.PRESET_EXTREME))
+    except OSError as error:
+        raise RecordError(f"{place} can't be written ({error.strerror or error})") from error
+    return place

@@ -1,0 +1,163 @@
+"""`python -m reports history`: since which release each question is answered so."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+FORMATS = ("terminal", "markdown", "json", "html")
+_EXAMPLES = """examples:
+  python -m reports history jax                               # what is recorded
+  python -m reports history jax 0.4.26..0.10.2                # the last release of each minor version, asked now
+  python -m reports history numpy 1.26.4,2.0.2,2.4.6 --case 'moving/*'
+  python -m reports history torch 2.0.. --target torch:cpu --discard
+  python -m reports history jax --format html --output page.html
+  python -m reports history jax --releases
+
+Every release gets an environment of its own, made by uv in the user's cache folder, and a record in reports/out/history/.
+What has a complete record of today's cases isn't asked again, unless --again says so. In a range every 0.4.x of JAX counts
+as a minor version; --every patch takes all releases.
+"""
+
+
+def register(verbs: Any) -> None:
+    """Add the verb's arguments."""
+    from reports.environments import FRAMEWORKS
+    from reports.releases import EVERY
+    from reports.verbs.upgrade import environments
+
+    verb = verbs.add_parser(
+        "history", help="answer by version", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Ask release after release of a framework, and tell since when each question is answered so.",
+    )  # fmt: skip
+    verb.add_argument("framework", metavar="FRAMEWORK", choices=tuple(FRAMEWORKS), help=", ".join(FRAMEWORKS))
+    verb.add_argument("versions", nargs="*", metavar="VERSIONS", help="releases and ranges to ask, such as 0.4.26..0.10.2")
+    verb.add_argument("--every", choices=EVERY, default="minor", help="what a range takes (default: minor)")
+    verb.add_argument("--releases", action="store_true", help="only list the releases that the package index has")
+    verb.add_argument("--again", action="store_true", help="ask what has a record, too")
+    environments(verb)
+    verb.add_argument("--keep", type=Path, metavar="FOLDER", help="also write each record there, compressed and without paths of this machine")
+    verb.add_argument("--full", action="store_true", help="all questions, instead of those whose answers changed")
+    verb.add_argument("--format", choices=FORMATS, default="terminal", help="default: terminal")
+    verb.add_argument("--output", type=Path, metavar="PATH", help="write there instead of to standard output")
+    verb.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Ask what has no record, and show the history."""
+    from reports import history
+    from reports.environments import interpreters
+    from reports.record import read
+    from reports.releases import chosen as releases
+    from reports.releases import known
+    from reports.verbs import ProblemError, catalogue, matching, say, written
+    from reports.verbs.upgrade import selectors
+    from reports.visible import visible
+
+    cases = matching(catalogue(), chosen.case, "case")
+    targets = selectors(chosen.framework, chosen.target)
+    if chosen.releases:
+        written("".join(f"{one}\n" for one in known(chosen.framework, interpreters(chosen.python))), chosen.output)
+        return 0
+    failed: list[str] = []
+    paths = [paths[-1] for paths in history.files(chosen.framework, _folders(chosen)).values()]
+    if chosen.versions:
+        pythons = interpreters(chosen.python)
+        wanted = releases(chosen.framework, chosen.versions, chosen.every, lambda: known(chosen.framework, pythons))
+        paths, failed = _asked(chosen, wanted, pythons, targets)
+    if not paths:
+        raise ProblemError(f"no release of {chosen.framework} is recorded; name some, such as 1.0..2.0" if not failed else "; ".join(failed))
+    records = [read(path) for path in paths]
+    names = {name.partition("@")[0].rpartition("=")[2]: None for record in records for name in record.targets}
+    found = history.build(records, matching(names, chosen.target, "target"), cases)
+    for warning in found.warnings:
+        say(visible(warning))
+    written(_text(chosen, found, records), chosen.output)
+    for one in failed:
+        say(visible(one))
+    return 2 if failed else 0
+
+
+def _folders(chosen: argparse.Namespace) -> tuple[Path, ...]:
+    from reports.history import MADE, RECORDED
+
+    return (RECORDED, chosen.records or MADE)
+
+
+def _asked(chosen: argparse.Namespace, wanted: Sequence[str], pythons: Any, targets: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Ask each release that has no record; return the records, and a sentence for each release that couldn't be asked."""
+    from dataclasses import replace
+
+    from reports.environments import Release, discard, environment
+    from reports.history import files, keep
+    from reports.verbs import ProblemError, say
+    from reports.verbs.upgrade import asker
+
+    folders = _folders(chosen)
+    there = files(chosen.framework, folders)
+    found, failed = [], []
+    for number, version in enumerate(wanted, 1):
+        good = None if chosen.again else next((path for path in reversed(there.get(version, [])) if _whole(path, targets, version)), None)
+        if good is not None:
+            found.append(good)
+            continue
+        record = folders[-1] / chosen.framework / f"{version}.jsonl"
+        say(f"{chosen.framework} {version}, {number} of {len(wanted)}")
+        try:
+            place = environment(Release(chosen.framework, version, "", tuple(chosen.beside)), pythons)
+            try:
+                one = asker(chosen, version, Release(chosen.framework, version), targets, place, record)
+                replace(one, cases=()).ask()
+                if chosen.keep:
+                    keep(record, place.folder, chosen.keep / chosen.framework)
+            finally:
+                if chosen.discard:
+                    discard(place)
+        except ProblemError as problem:
+            failed.append(str(problem))
+            say(str(problem))
+        else:
+            found.append(record)
+    return found, failed
+
+
+def _whole(path: Path, targets: Sequence[str], version: str) -> bool:
+    """Say whether a record has today's questions, and all that is asked of now."""
+    from cases import catalogue
+    from reports.cells import RecordError
+    from reports.record import read
+    from reports.writer import case_set
+
+    try:
+        record = read(path)
+    except RecordError:
+        return False
+    asked = {text.partition("@")[0].rpartition("=")[2] for text in record.scope["targets"]}
+    same = record.case_set == case_set(catalogue().values())
+    return same and record.complete and record.scope["cases"] == ["*"] and (set(targets) <= asked or any(one.endswith(":*") for one in asked))
+
+
+def _text(chosen: argparse.Namespace, found: Any, records: Any) -> str:
+    if chosen.format == "html":
+        from reports import html, matrix
+
+        merged = matrix.build(records)
+        shown = (found.lines if chosen.full else found.changed) or found.lines
+        columns = [column for column in merged.columns if column.target.name.partition("@")[0].rpartition("=")[2] in found.releases]
+        return html.render(merged.chosen(columns, {line.case for line in shown}))
+    from reports import answer_by_version as view
+
+    if chosen.format == "json":
+        return view.json_text(found, full=chosen.full)
+    if chosen.format == "markdown":
+        return view.markdown(found, full=chosen.full)
+    from dataclasses import replace
+
+    from reports.style import style_of
+
+    style = style_of()
+    if chosen.output is not None:
+        style = replace(style, colour=False, unicode=True, width=120)
+    return style.fit(view.terminal(found, style, full=chosen.full))
