@@ -68,7 +68,8 @@ class Asker:
                 )  # fmt: skip
                 status = _watched(run, what, record)
         except OSError as error:
-            raise ProblemError(f"{error.filename or record} can't be written ({error.strerror or error}); --records names another") from error
+            where = error.filename or record
+            raise ProblemError(f"{where} can't be written ({error.strerror or error}); --records names another folder") from error
         if status not in (0, 1):
             raise ProblemError(f"{what}: {_why(log)}")
         log.unlink(missing_ok=True)

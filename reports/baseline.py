@@ -91,4 +91,3 @@ def _kind(target: Target) -> str:
 def _wanted(chosen: list[Selector], target: Target) -> bool:
     framework, _, device = _kind(target).partition(":")
     return any(fnmatchcase(framework, one.framework) and fnmatchcase(device, one.device) for one in chosen)
-

@@ -195,9 +195,8 @@ def _resolved(wanted: Release, python: Python) -> list[str] | str:
     alone = _uv(*common, "--no-deps", "--format", "pylock.toml", input=wanted.requirements[0])
     if alone.returncode:
         return _refused(wanted, alone.stderr)
-    moments = [
-        wheel["upload-time"] for package in tomllib.loads(alone.stdout)["packages"] for wheel in package.get("wheels", ()) if "upload-time" in wheel
-    ]  # fmt: skip
+    wheels = [wheel for package in tomllib.loads(alone.stdout)["packages"] for wheel in package.get("wheels", ())]
+    moments = [wheel["upload-time"] for wheel in wheels if "upload-time" in wheel]
     asked = "\n".join(wanted.requirements)
     then = ("--exclude-newer", _text(max(moments) + _LATER)) if moments else ()
     for newest in (then, ()) if then else ((),):  # what somebody wants beside it may be newer
@@ -243,7 +242,8 @@ def _made(wanted: Release, python: Python, pins: Sequence[str]) -> Environment:
         with contextlib.suppress(OSError):  # another run was faster
             new.rename(folder)
     except OSError as error:
-        raise ProblemError(f"{error.filename or new} can't be written ({error.strerror or error}); XDG_CACHE_HOME names another place") from error
+        where = error.filename or new
+        raise ProblemError(f"{where} can't be written ({error.strerror or error}); XDG_CACHE_HOME names another place") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
     there = _there(folder)

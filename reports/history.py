@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import lzma
 import sys
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,7 +86,7 @@ class Line:
         elif len(spans) == 2:
             text = f"{spans[0].outcome} until {spans[0].until}, {spans[1].outcome} since {spans[1].since}"
         else:
-            middle = [f"{s.outcome} from {s.since} to {s.until}" if s.since != s.until else f"{s.outcome} in {s.since}" for s in spans[1:-1]]
+            middle = [f"{s.outcome} {f'from {s.since} to {s.until}' if s.since != s.until else f'in {s.since}'}" for s in spans[1:-1]]
             text = f"{spans[0].outcome} until {spans[0].until}, {', '.join(middle)}, {spans[-1].outcome} since {spans[-1].since}"
         facets = [
             f"{d.what}: {d.old} → {d.new} with {step.version}" for step in self.steps for d in step.change.differences
@@ -190,7 +189,12 @@ def keep(record: Path, environment: Path, folder: Path) -> Path:
     facts["targets"] = {name: target for name, target in facts["targets"].items() if target["available"]}
     facts["scope"]["targets"] = [text.partition("@")[0] for text in facts["scope"]["targets"]]
     text = json.dumps(facts, ensure_ascii=False, separators=(",", ":")) + "\n" + "".join(lines)
-    for path, word in ((environment, "ENVIRONMENT"), (Path(sys.base_prefix), "PYTHON"), (Path(__file__).parents[1], "SUITE"), (Path.home(), "HOME")):
+    for word, path in {
+        "ENVIRONMENT": environment,
+        "PYTHON": sys.base_prefix,
+        "SUITE": Path(__file__).parents[1],
+        "HOME": Path.home(),
+    }.items():
         text = text.replace(json.dumps(str(path))[1:-1], word)
     place = folder / f"{record.name.removesuffix('.jsonl')}.jsonl.xz"
     try:

@@ -59,6 +59,7 @@ def run(chosen: argparse.Namespace) -> None:
 def _lines(one: Any, targets: list[Any], record: Any, chosen: argparse.Namespace, style: Any) -> Iterator[str]:
     from adapters.targets import adapters
     from reports import marks
+    from reports.history import told
     from reports.style import wrapped
     from reports.visible import line
 
@@ -82,6 +83,7 @@ def _lines(one: Any, targets: list[Any], record: Any, chosen: argparse.Namespace
         yield ""
         yield style.paint(line(framework), "title")
         yield from _promises(framework, one, style)
+        yield from wrapped([line(f"  {target}: {text}") for target, text in told(framework, one.id)], style, 4)
         for target in [t for t in targets if t.framework == framework] or [_fitting(framework, one, record)]:
             yield ""
             yield from _script(framework, known_adapters.get(framework), one, target, record)

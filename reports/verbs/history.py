@@ -38,7 +38,9 @@ def register(verbs: Any) -> None:
     verb.add_argument("--releases", action="store_true", help="only list the releases that the package index has")
     verb.add_argument("--again", action="store_true", help="ask what has a record, too")
     environments(verb)
-    verb.add_argument("--keep", type=Path, metavar="FOLDER", help="also write each record there, compressed and without paths of this machine")
+    verb.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="also write each record there, compressed and without paths of this machine"
+    )
     verb.add_argument("--full", action="store_true", help="all questions, instead of those whose answers changed")
     verb.add_argument("--format", choices=FORMATS, default="terminal", help="default: terminal")
     verb.add_argument("--output", type=Path, metavar="PATH", help="write there instead of to standard output")
@@ -68,7 +70,9 @@ def run(chosen: argparse.Namespace) -> int:
         wanted = releases(chosen.framework, chosen.versions, chosen.every, lambda: known(chosen.framework, pythons))
         paths, failed = _asked(chosen, wanted, pythons, targets)
     if not paths:
-        raise ProblemError(f"no release of {chosen.framework} is recorded; name some, such as 1.0..2.0" if not failed else "; ".join(failed))
+        raise ProblemError(
+            f"no release of {chosen.framework} is recorded; name some, such as 1.0..2.0" if not failed else "; ".join(failed)
+        )
     records = [read(path) for path in paths]
     names = {name.partition("@")[0].rpartition("=")[2]: None for record in records for name in record.targets}
     found = history.build(records, matching(names, chosen.target, "target"), cases)
@@ -99,7 +103,7 @@ def _asked(chosen: argparse.Namespace, wanted: Sequence[str], pythons: Any, targ
     there = files(chosen.framework, folders)
     found, failed = [], []
     for number, version in enumerate(wanted, 1):
-        good = None if chosen.again else next((path for path in reversed(there.get(version, [])) if _whole(path, targets, version)), None)
+        good = None if chosen.again else next((path for path in reversed(there.get(version, [])) if _whole(path, targets)), None)
         if good is not None:
             found.append(good)
             continue
@@ -123,7 +127,7 @@ def _asked(chosen: argparse.Namespace, wanted: Sequence[str], pythons: Any, targ
     return found, failed
 
 
-def _whole(path: Path, targets: Sequence[str], version: str) -> bool:
+def _whole(path: Path, targets: Sequence[str]) -> bool:
     """Say whether a record has today's questions, and all that is asked of now."""
     from cases import catalogue
     from reports.cells import RecordError
@@ -136,7 +140,9 @@ def _whole(path: Path, targets: Sequence[str], version: str) -> bool:
         return False
     asked = {text.partition("@")[0].rpartition("=")[2] for text in record.scope["targets"]}
     same = record.case_set == case_set(catalogue().values())
-    return same and record.complete and record.scope["cases"] == ["*"] and (set(targets) <= asked or any(one.endswith(":*") for one in asked))
+    return (
+        same and record.complete and record.scope["cases"] == ["*"] and (set(targets) <= asked or any(one.endswith(":*") for one in asked))
+    )
 
 
 def _text(chosen: argparse.Namespace, found: Any, records: Any) -> str:

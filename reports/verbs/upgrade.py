@@ -36,16 +36,19 @@ def register(verbs: Any) -> None:
     verb.set_defaults(run=run, output=None)
 
 
-def environments(verb: Any) -> None:
+def environments(verb: Any, *, cases: bool = True) -> None:
     """Add the arguments that say what is installed and asked."""
     verb.add_argument("--with", dest="beside", action="append", default=[], metavar="REQUIREMENT", help="install this beside it too")
     verb.add_argument("--python", metavar="VERSION", help="use this Python, such as 3.12 or a path (default: one that fits)")
     verb.add_argument("--target", action="append", default=[], metavar="SELECTOR", help="ask this, such as jax:cpu (default: all it has)")
-    verb.add_argument("--case", action="append", default=[], metavar="GLOB", help="ask only cases whose id matches")
     verb.add_argument("--deadline", metavar="SECONDS", help="how long a worker may take for one question (default 30)")
     verb.add_argument("--repeat", default=1, type=_times, metavar="N", help="ask every question N times")
     verb.add_argument("--discard", action="store_true", help="remove the environments once they were asked")
-    verb.add_argument("--records", type=Path, metavar="FOLDER", help="leave records and page there (default: a folder under reports/out/)")
+    if cases:
+        verb.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose id matches")
+        verb.add_argument("--records", type=Path, metavar="FOLDER", help="leave records there (default: a folder under reports/out/)")
+    else:
+        verb.set_defaults(case=[])
 
 
 def _times(text: str) -> int:
