@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from cases.answers import ELSEWHERE, GARBAGE, NEUTRAL, RAISES, UNTOUCHED, WORKS, WRONG, Vocabulary, lands, refused_or_wrong, role_of, without
+from cases.answers import (
+    ELSEWHERE,
+    GARBAGE,
+    NEUTRAL,
+    RAISES,
+    UNTOUCHED,
+    WORKS,
+    WRONG,
+    Vocabulary,
+    lands,
+    refused_or_wrong,
+    role_of,
+    without,
+)
 from cases.reading import Reading
 
 

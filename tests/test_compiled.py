@@ -183,7 +183,8 @@ def test_a_timed_loop_is_code() -> None:
     seen = {"steps": {"s1": {"value": {"size": 384}}}}
 
     def timed(**more: Any) -> str:
-        (line,) = Templates({**GPU, "phrases": phrases}).lines({"steps": [{"id": "s1", "op": "time", "kw": asked | more}]}, observation=seen)
+        program = {"steps": [{"id": "s1", "op": "time", "kw": asked | more}]}
+        (line,) = Templates({**GPU, "phrases": phrases}).lines(program, observation=seen)
         assert line.runs
         return line.code
 

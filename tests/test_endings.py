@@ -150,7 +150,12 @@ def test_an_output_without_room_is_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)], ids=["stdout", "stderr", "both"])
 def test_a_run_whose_output_is_closed_from_the_start_is_a_run(tmp_path: Path, closed: tuple[int, ...]) -> None:
     record = tmp_path / "record.jsonl"
-    said = ask(*ACCEL, *FEW, f"--record={record}", stderr=subprocess.PIPE, preexec_fn=lambda: [os.close(number) for number in closed])
+
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    said = ask(*ACCEL, *FEW, f"--record={record}", stderr=subprocess.PIPE, preexec_fn=close)
     assert ("record: " in said) == (1 not in closed)
     assert read(record).complete
     assert len(cells(record)) == NUMBER
