@@ -111,6 +111,11 @@ class Jax(JaxDevices):
             raise NotOffered("jax lists no pinned_host among this device's addressable_memories(): ask a later jax or another device")
         return jax.device_put(x, x.sharding.with_memory_kind("pinned_host"))
 
+    def shard(self, x: Any, first: Any, second: Any) -> Any:
+        """Spread the first axis over two devices."""
+        mesh = jax.sharding.Mesh(np.array([first, second]), ("rows",))
+        return jax.device_put(x, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows")))
+
     # --- arithmetic -----------------------------------------------------------------------------
 
     def add(self, x: Any, y: Any) -> Any:

@@ -32,6 +32,7 @@ ENVIRONMENTS: Mapping[str, str] = {
 }
 #: The modules of an area that has not just the one of its name, in the order in which their questions are asked.
 _MODULES = {
+    "placement": ("placement", "sharded"),
     "moving": ("axes", "defaults", "devices", "moving", "peers"),
     "time": ("timing",),  # a module called `time` would be mistaken for the standard library's by a reader
 }

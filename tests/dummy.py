@@ -264,6 +264,9 @@ class Dummy(Adapter):
     def to_both(self, x: Any, device: Any, dtype: Any) -> Any:  # noqa: D102
         return t.move("to_both", x, device, dtype)
 
+    def shard(self, x: Any, first: Any, second: Any) -> Any:  # noqa: D102
+        return t.shard(x, first, second)
+
     def to_memory(self, x: Any, kind: str) -> Any:  # noqa: D102
         return t.move("to_memory", x, memory=kind)
 

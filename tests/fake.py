@@ -182,6 +182,16 @@ class Device:
         return 0 if "devices-all-equal" in FAULTS else hash(self.name)
 
 
+class Spread(Device):
+    """Two accelerators that share a value."""
+
+    def __init__(self, first: Device, second: Device) -> None:
+        """Take the devices; rows go to them in this order."""
+        super().__init__(first.kind)
+        self.index = None
+        self.kind = f"{first.name} {second.name}"
+
+
 # --- values --------------------------------------------------------------------------------------
 
 

@@ -31,6 +31,7 @@ from tests.fake import (
     Held,
     LateError,
     RefusedError,
+    Spread,
     Storage,
     Tensor,
 )  # fmt: skip
@@ -50,6 +51,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "writing": ("add_", "set_tail", "copy_", "add_out"),
     "moving": ("to", "to_copy", "to_both", "to_host_shortcut", "to_accelerator_shortcut", "move_module", "loader_to"),
     "loading": ("load",),
+    "sharding": ("shard",),
     "pinning": ("to_memory",),
     "casting": ("cast",),
     "looking": ("item", "to_list", "to_numpy"),
@@ -173,7 +175,7 @@ class Runtime:
             return Plan(device, family, error, garbled=True)
         for effect, step in (("lands-on-next", 1), ("lands-on-previous", -1)):
             if f"{effect}-{family}" in FAULTS:
-                name = ROUND[(ROUND.index(device.name) + step) % 3]
+                name = ROUND[(ROUND.index(device.name.split()[0]) + step) % 3]
                 return Plan(self.use(name) if name in self.present else device, family, error)
         return self._placed(op, tensors, Plan(device, family, error))
 
@@ -221,6 +223,11 @@ class Runtime:
             made = Held(cells, dtype)
         self.work(device, (cost or math.prod(shape)) * STEP, error)
         return Tensor(Storage(made, constant, error), shape, dtype, device, memory=memory)
+
+    def shard(self, x: Tensor, first: Any, second: Any) -> Tensor:
+        """Spread a value over two devices."""
+        plan = self.plan("shard", [x], Spread(self.use(first), self.use(second)))
+        return self.finish(plan, x.shape, x.dtype, x.cells(), x.storage.constant)
 
     def held(self, dtype: Dtype, device: Device, family: str) -> Dtype:
         """Return the dtype that a result has, for the one that it should have."""
