@@ -7,21 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
-#: What an expression is known to be: a framework's value, a device, one of its modules (layers), or nothing of the kind.
-VALUE, DEVICE, LAYER, OTHER = "value", "device", "layer", "other"
-_PLAIN_BUILTINS = frozenset((
-    "bool", "bytes", "complex", "dict", "enumerate", "float", "format", "frozenset", "hash", "id", "input", "int", "isinstance", "len",
-    "list", "open", "ord", "print", "range", "repr", "round", "set", "sorted", "str", "tuple", "type", "zip",
-))  # fmt: skip
-#: Attributes and methods of a value that are plain Python.
-_PLAIN = frozenset((
-    "shape", "ndim", "dtype", "itemsize", "nbytes", "size", "dim", "numel", "item", "tolist", "numpy", "is_cuda", "requires_grad",
-    "stride", "element_size", "is_contiguous", "data_ptr", "weak_type", "committed",
-))  # fmt: skip
-_DEVICES = frozenset(("device", "Device", "devices", "local_devices", "current_device", "get_device"))
-#: Classes whose instances are values and not layers.
-_VALUES = ("Tensor", "Parameter", "Buffer", "Array")
-_DTYPES = ("int", "uint", "float", "bfloat", "complex", "bool", "half", "double")
+from reports.names import DEVICE, DEVICES, DTYPES, LAYER, OTHER, PLAIN, PLAIN_BUILTINS, VALUE, annotated, called, joined, made
 
 
 class Meaning:
@@ -56,7 +42,7 @@ class Meaning:
         """Return the name of a dtype that an expression names, by an attribute of the framework; None for anything else."""
         path = self.path(node) or ""
         name = path.rpartition(".")[2]
-        return name if self.own(path) and name.startswith(_DTYPES) else None
+        return name if self.own(path) and name.startswith(DTYPES) else None
 
     def own(self, path: str) -> bool:
         """Say whether a name is the framework's."""
@@ -125,7 +111,7 @@ class Meaning:
                 kind = self._expression(value) if value else None
                 self._assign(target, value, kind or self._annotated(annotation))
             case ast.AugAssign(target=target, value=value):
-                kind = _joined([self._expression(target), self._expression(value)])
+                kind = joined([self._expression(target), self._expression(value)])
                 self.kinds[node] = kind
                 self._assign(target, None, kind)
             case ast.For(target=target, iter=iterable) | ast.AsyncFor(target=target, iter=iterable):
@@ -213,7 +199,7 @@ class Meaning:
         for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]
-        return None, f"{self._starred}.{name}" if self._starred and name not in _PLAIN_BUILTINS else None
+        return None, f"{self._starred}.{name}" if self._starred and name not in PLAIN_BUILTINS else None
 
     def _annotated(self, annotation: ast.expr | None) -> str | None:
         """Return what an annotation says: the framework's own classes, or plain ones."""
@@ -228,13 +214,12 @@ class Meaning:
         for node in ast.walk(annotation):
             path = self._paths.get(node) or ""
             if self.own(path) and "." in path:
-                last = path.rpartition(".")[2]
-                return DEVICE if last in _DEVICES else VALUE if last.endswith(("Tensor", "Parameter", "Array", "ndarray")) else LAYER
+                return annotated(path)
         return OTHER if isinstance(annotation, ast.Name) and self._builtin(annotation.id) else None
 
     def _builtin(self, name: str) -> bool:
         """Say whether a name is a builtin whose results are plain Python, and nobody took it for something else."""
-        return name in _PLAIN_BUILTINS and not any(name in scope for scope in self._scopes)
+        return name in PLAIN_BUILTINS and not any(name in scope for scope in self._scopes)
 
     # --- expressions ----------------------------------------------------------------------------
 
@@ -255,7 +240,7 @@ class Meaning:
             case ast.Call():
                 return self._call(node)
             case ast.BinOp(left=left, right=right):
-                return _joined([self._expression(left), self._expression(right)])
+                return joined([self._expression(left), self._expression(right)])
             case ast.UnaryOp(operand=operand):
                 return self._expression(operand)
             case ast.Compare(left=left, comparators=others):
@@ -267,7 +252,7 @@ class Meaning:
                 return kind if kind in (VALUE, DEVICE) else None
             case ast.IfExp(test=test, body=body, orelse=other):
                 self._expression(test)
-                return _joined([self._expression(body), self._expression(other)])
+                return joined([self._expression(body), self._expression(other)])
             case ast.NamedExpr(target=target, value=value):
                 kind = self._expression(value)
                 self._assign(target, value, kind)
@@ -307,7 +292,7 @@ class Meaning:
         if isinstance(value, ast.Name) and value.id == "self":
             return self._members[-1].get(attr)
         if kind == VALUE:
-            return DEVICE if attr in _DEVICES else OTHER if attr in _PLAIN else VALUE
+            return DEVICE if attr in DEVICES else OTHER if attr in PLAIN else VALUE
         return DEVICE if attr == "device" and kind != OTHER else None if kind != OTHER else OTHER
 
     def _call(self, node: ast.Call) -> str | None:
@@ -316,31 +301,13 @@ class Meaning:
             self._expression(argument.value if isinstance(argument, ast.Starred) else argument)
         path = self._paths.get(node.func)
         if path is not None:
-            return self._made(path)
+            return made(path) if self.own(path) else OTHER
         if isinstance(node.func, ast.Name):
             name = node.func.id
             if name in self._classes:
                 return self._classes[name]
-            return OTHER if self._builtin(name) else _called(kind)
-        return _called(kind)
-
-    def _made(self, path: str) -> str | None:
-        """Return what a call of an imported name gives."""
-        last = path.rpartition(".")[2]
-        if not self.own(path):
-            return OTHER
-        if last in _DEVICES:
-            return DEVICE
-        return LAYER if last[:1].isupper() and not any(word in last for word in _VALUES) else VALUE
-
-
-def _called(kind: str | None) -> str | None:
-    """Return what a call of something gives: a layer gives a value."""
-    return VALUE if kind in (LAYER, VALUE) else kind
-
-
-def _joined(kinds: Sequence[str | None]) -> str | None:
-    return VALUE if VALUE in kinds else None if None in kinds else OTHER
+            return OTHER if self._builtin(name) else called(kind)
+        return called(kind)
 
 
 def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reports.meaning import DEVICE, VALUE, Meaning
+from reports.meaning import Meaning
+from reports.names import DEVICE, VALUE
 from reports.verbs import ProblemError
 
 #: An expression may be so deep: a long sum of texts is a tree as deep as it has terms.
