@@ -68,6 +68,12 @@ class Writer:
         self._answered: set[tuple[str, str]] = set()
         # A signal handler that closes the record may interrupt the thread that is writing to it.
         self._lock = threading.RLock()
+        # Before the file is touched: who interrupts the run now has lost no older record.
+        first = {
+            "type": "header", "schema": SCHEMA, "suite": SUITE, "started": now(), "scope": header["scope"],
+            "case_set": header.get("case_set") or case_set(catalogue().values()),
+            "targets": {name: Target.from_json(name, facts).to_json() for name, facts in header["targets"].items()},
+        }  # fmt: skip
         try:
             make_folder(path)
             self._file: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
@@ -77,11 +83,7 @@ class Writer:
             raise RecordError(
                 f"the record {path} can't be written ({error.strerror or error}); give --record a path in a folder that can"
             ) from error
-        self._line({
-            "type": "header", "schema": SCHEMA, "suite": SUITE, "started": now(), "scope": header["scope"],
-            "case_set": header.get("case_set") or case_set(catalogue().values()),
-            "targets": {name: Target.from_json(name, facts).to_json() for name, facts in header["targets"].items()},
-        })  # fmt: skip
+        self._line(first)
 
     @property
     def cells(self) -> int:

@@ -59,7 +59,7 @@ def test_the_schema_refuses_a_header_that_hides_why_a_target_is_absent(tmp_path:
 
 
 def test_the_header_is_there_before_the_first_cell_and_each_cell_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / "that" / "is-new" / "r.jsonl"
+    path = tmp_path / "new-folder" / "r.jsonl"
     writer = Writer(path, sample.header())
     assert [line["type"] for line in lines(path)] == ["header"]
     writer.write(sample.cell("accel", sample.CASES[0]))
@@ -180,3 +180,16 @@ def test_one_missing_folder_is_made_and_more_are_a_mistyped_path(tmp_path: Path)
     with pytest.raises(RecordError, match=rf"can't be written \(there is no folder {re.escape(str(tmp_path))}/nwe\)"):
         Writer(tmp_path / "nwe" / "new" / "r.jsonl", sample.header())
     assert not (tmp_path / "nwe").exists()
+
+
+def test_an_older_record_is_there_until_the_new_one_has_a_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sample.record(tmp_path / "r.jsonl")
+    before = path.read_bytes()
+
+    def interrupted(_: Any) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writing, "case_set", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Writer(path, {**sample.header(), "case_set": ""})
+    assert path.read_bytes() == before
