@@ -295,6 +295,52 @@ def mps_beside_a_0_dim_host_value() -> Facts:
         return told(lambda: many * scalar, None, place)
 
 
+# --- modules -------------------------------------------------------------------------------------
+
+
+class Keeper(torch.nn.Module):
+    """A module that keeps tensors in every way that there is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parameter = torch.nn.Parameter(torch.tensor(FOUR))
+        self.register_buffer("buffer", torch.tensor(FOUR))
+        self.list = [torch.tensor(FOUR)]
+        self.attribute = torch.tensor(FOUR)
+
+
+@question("torch:cpu", "modules/compute/device")
+def a_layer_of_a_known_weight() -> Facts:
+    layer = torch.nn.Linear(2, 1, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[2.0, 3.0]]))
+        return told(lambda: layer(torch.tensor([[5.0, 7.0]])), [[31.0]], lambda _: "works")
+
+
+def moved(name: str) -> Facts:
+    """Move a module to meta, and say which module has the member there."""
+    before = Keeper()
+    after = before.to("meta")
+    one, other = ((m.list[0] if name == "list" else getattr(m, name)) for m in (before, after))
+    if not other.is_meta:
+        return {"answer": "stays"}
+    return {"answer": "moves-copy" if not one.is_meta else "moves-itself" if before is after else "moves-both"}
+
+
+for _name in ("parameter", "buffer", "list", "attribute"):
+    question("torch:meta", f"modules/move/{_name}")(lambda name=_name: moved(name))
+
+
+@question("torch:meta", "modules/default-device/next")
+def a_layer_under_a_default_device() -> Facts:
+    torch.set_default_device("meta")
+    try:
+        weight = torch.nn.Linear(3, 4).weight
+    finally:
+        torch.set_default_device(None)
+    return {"answer": "on-accelerator" if weight.is_meta else "on-host", "dtype": str(weight.dtype).removeprefix("torch.")}
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     for target, case, ask in QUESTIONS:

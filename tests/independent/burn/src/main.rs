@@ -5,6 +5,8 @@
 //! little programs of a published page about "not on the same device", which ends as that page says.
 #![recursion_limit = "256"]
 
+mod modules;
+
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::process::Command;
@@ -298,6 +300,7 @@ fn main() {
     let ndarray = pair("burn:ndarray");
     alone(&ndarray);
     mixed(&ndarray);
+    modules::moves(&ndarray);
     elsewhere(&ndarray, "named", Some("ndarray"));
     // Without a driver there is nothing to ask, and the suite says so.
     if Device::enumerate(DeviceType::Vulkan).is_empty() {
@@ -307,6 +310,7 @@ fn main() {
     for accelerated in [&wgpu, &vulkan] {
         alone(accelerated);
         mixed(accelerated);
+        modules::moves(accelerated);
         shared(accelerated);
     }
     aliased(&vulkan, &Device::default());

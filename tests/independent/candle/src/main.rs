@@ -4,7 +4,8 @@
 
 use std::time::Instant;
 
-use candle_core::{DType, Device, DeviceLocation, Error, IndexOp, Result, Storage, Tensor};
+use candle_core::{DType, Device, DeviceLocation, Error, IndexOp, Module, Result, Storage, Tensor};
+use candle_nn::Linear;
 use float8::F8E4M3;
 use half::{bf16, f16};
 use serde_json::{Value, json};
@@ -256,7 +257,16 @@ fn time() {
     });
 }
 
+fn modules() {
+    ask("modules/compute/device", || {
+        let layer = Linear::new(Tensor::new(&[[2f32, 3.]], &CPU)?, None);
+        let computed = layer.forward(&Tensor::new(&[[5f32, 7.]], &CPU)?)?;
+        Ok(value("works", computed.to_vec2::<f32>()? == [[31.]], &computed))
+    });
+}
+
 fn main() {
+    modules();
     placement();
     scalars();
     moving();
