@@ -109,3 +109,21 @@ pub fn phrases() -> Vec<(&'static str, &'static str)> {
         ("member/attribute", "{name 0}.kept.clone()"),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(deprecated, reason = "ndarray is one of the backends that are asked")]
+    fn whatever_a_module_keeps_moves_with_it() {
+        for kind in ["parameter", "buffer", "list", "attribute"] {
+            let module = Asked::keep(Tensor::from_floats([[2.0, 3.0]], &Device::flex()), kind).expect("there is such a field");
+            let moved = module.clone().moved(&Device::ndarray());
+            assert_eq!(moved.kept().device(), Device::ndarray(), "{kind}");
+            let shared = module.kept().device() == Device::ndarray();
+            assert_eq!(shared, kind == "buffer", "{kind}: a running state is one for all clones");
+        }
+        assert!(Asked::keep(Tensor::from_floats([[2.0]], &Device::flex()), "optimizer").is_err());
+    }
+}

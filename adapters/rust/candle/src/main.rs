@@ -293,6 +293,28 @@ mod tests {
     }
 
     #[test]
+    fn layers_are_built_by_a_loader_and_by_hand_and_nothing_is_registered() {
+        let weight = |id: &str, of: &str| ask(id, "member", json!([{"ref": of}, "weight"]));
+        let steps = run(json!([
+            tensor("s1", json!([[2, 3], [3, 5]]), "float32"),
+            ask("s2", "loader", json!([{"ref": "s1"}, {"device": "host"}])),
+            ask("s3", "load", json!([{"ref": "s2"}, 2])),
+            ask("s4", "loader_to", json!([{"ref": "s2"}, {"device": "host"}])),
+            ask("s5", "load", json!([{"ref": "s4"}, 3])),
+            weight("s6", "s3"),
+            ask("s7", "linear", json!([{"ref": "s1"}])),
+            ask("s8", "call", json!([{"ref": "s7"}, {"ref": "s1"}])),
+            ask("s9", "observe", json!([{"ref": "s8"}])),
+            ask("s10", "holder", json!([{"ref": "s1"}, "buffer"])),
+        ]));
+        assert_eq!(steps["s4"]["value"], json!({"kind": "handle", "text": "VarBuilder on Cpu"}));
+        assert_eq!(steps["s5"]["error"]["type"], "UnexpectedShape");
+        assert_eq!(steps["s6"]["value"]["shape"], json!([2, 2]));
+        assert_eq!(steps["s9"]["value"]["elements"], json!([13.0, 21.0, 21.0, 34.0]));
+        assert_eq!(steps["s10"]["not_offered"], "candle offers no holder");
+    }
+
+    #[test]
     fn numbers_that_rust_does_not_convert_are_not_offered() {
         let beside = |number: Json| {
             run(json!([tensor("s1", json!([2.5]), "float32"), ask("s2", "add", json!([number, {"ref": "s1"}]))]))["s2"].clone()
