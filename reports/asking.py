@@ -72,7 +72,8 @@ class Asker:
             raise ProblemError(f"{where} can't be written ({error.strerror or error}); --records names another folder") from error
         if status not in (0, 1):
             raise ProblemError(f"{what}: {_why(log)}")
-        log.unlink(missing_ok=True)
+        for left in (log, record.with_suffix(".html")):  # a page for the record alone, which nobody looks at
+            left.unlink(missing_ok=True)
 
 
 def _watched(run: subprocess.Popen[bytes], what: str, record: Path) -> int:
@@ -131,7 +132,7 @@ def settled(records: tuple[Path, Path], askers: tuple[Asker | None, Asker], gate
     open_ = [(pairs[one.target], one.case) for one in report.comparison.changes if one.case and "unsettled" in (one.kind, *one.others)]
     if not open_:
         return report
-    say(f"not settled: {len(open_)} question{'s'[: len(open_) > 1]}, which are asked again")
+    say(f"not settled, and asked again: {len(open_)} question{'s'[: len(open_) > 1]}")
     for side, asker in zip(("old", "new"), askers, strict=True):
         if asker is not None:
             asker.again((getattr(pair, side).name, case) for pair, case in open_)

@@ -275,7 +275,7 @@ def uv(*words: str, **how: Any) -> subprocess.CompletedProcess[str]:
 
 def _uv(*words: str, **how: Any) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PATH": os.pathsep.join([*_places(), os.environ.get("PATH", "")])}
-    program = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]]))
+    program = shutil.which("uv", path=os.pathsep.join([environment["PATH"], str(Path(sys.executable).parent)]))
     if program is None:
         raise ProblemError("environments are made by uv, which isn't here: pip install uv")
     # An environment that is active would be taken for the one that is meant.
