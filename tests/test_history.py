@@ -219,7 +219,7 @@ def test_releases_are_asked_once_and_shown(uv: Path, ask: Ask, tmp_path: Path) -
     assert STACK in again
     assert not uv.exists()
     status, page, _ = ask("history", "numpy", "--records", made, "--format", "html")
-    assert page.startswith("<!DOCTYPE html>")
+    assert page.startswith("<!doctype html>")
 
 
 @pytest.mark.parametrize(
