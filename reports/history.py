@@ -182,6 +182,14 @@ def told(framework: str, case: str) -> Iterator[tuple[str, str]]:
             yield line.target, line.told()
 
 
+def doubtful(before: Record, now: Record) -> Iterator[tuple[str, str]]:
+    """Yield the (target, case) of a release that differ in time from another: a busy machine could have done that, so ask again."""
+    names = {plain(target).rpartition("=")[2]: name for name, target in now.targets.items()}
+    for line in build([before, now]).changed:
+        if any("timing" in (step.change.kind, *step.change.others) for step in line.steps):
+            yield names[line.target], line.case
+
+
 def keep(record: Path, environment: Path, folder: Path) -> Path:
     """Write a record where it is kept: compressed, without what didn't start, and without paths of this machine. Raises RecordError."""
     header, *lines = record.read_text("utf-8").splitlines(keepends=True)

@@ -289,3 +289,9 @@ def test_the_range_is_halved_and_what_doesn_t_decide_is_left_out(ask: Ask, answe
 def test_ends_that_answer_alike_are_status_1(ask: Ask) -> None:  # noqa: F811
     status, out, _ = ask("bisect", MIXED, "numpy", "2.0..2.1")
     assert (status, out) == (1, f"{MIXED}: numpy 2.0 and 2.1 answer alike: numpy:cpu moves-to-host\n")
+
+
+def test_only_what_differs_in_time_from_another_release_is_asked_again(tmp_path: Path) -> None:
+    loop = "time/loop/matmul"
+    before, now = releases(tmp_path, v1_0=asked("accel", loop, MIXED), v2_0=asked("blocks", loop) + asked("moves-to-first", MIXED))
+    assert list(history.doubtful(before, now)) == [("dummy:accel", loop)]

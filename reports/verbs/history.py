@@ -95,7 +95,8 @@ def _asked(chosen: argparse.Namespace, wanted: Sequence[str], pythons: Any, targ
     from dataclasses import replace
 
     from reports.environments import Release, discard, environment
-    from reports.history import files, keep
+    from reports.history import doubtful, files, keep
+    from reports.record import read
     from reports.verbs import ProblemError, say
     from reports.verbs.upgrade import asker
 
@@ -113,7 +114,10 @@ def _asked(chosen: argparse.Namespace, wanted: Sequence[str], pythons: Any, targ
             place = environment(Release(chosen.framework, version, "", tuple(chosen.beside)), pythons)
             try:
                 one = asker(chosen, version, Release(chosen.framework, version), targets, place, record)
-                replace(one, cases=()).ask()
+                one = replace(one, cases=())
+                one.ask()
+                if found and (open_ := list(doubtful(read(found[-1]), read(record)))):
+                    one.again(open_)
                 if chosen.keep:
                     keep(record, place.folder, chosen.keep / chosen.framework)
             finally:
