@@ -235,7 +235,9 @@ def test_contracts_name_existing_cases_and_answers_and_give_sources() -> None:
 
 
 # JAX has no modules: what others keep in one is a tree of arrays there.
-@pytest.mark.parametrize(("framework", "area"), [*(("torch", area) for area in AREAS), *(("jax", area) for area in AREAS if area != "modules")])
+@pytest.mark.parametrize(
+    ("framework", "area"), [*(("torch", area) for area in AREAS), *(("jax", area) for area in AREAS if area != "modules")]
+)  # fmt: skip
 def test_every_area_has_sourced_entries(framework: str, area: str) -> None:
     assert any(pins(entry.strength, entry.cases, area) for entry in contract_for(framework).promises)
 

@@ -11,6 +11,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -298,10 +299,11 @@ def mps_beside_a_0_dim_host_value() -> Facts:
 # --- modules -------------------------------------------------------------------------------------
 
 
-class Keeper(torch.nn.Module):
+class Keeper(torch.nn.Module):  # type: ignore[misc]  # PyTorch isn't read by the type checker
     """A module that keeps tensors in every way that there is."""
 
     def __init__(self) -> None:
+        """Keep them."""
         super().__init__()
         self.parameter = torch.nn.Parameter(torch.tensor(FOUR))
         self.register_buffer("buffer", torch.tensor(FOUR))
@@ -328,7 +330,7 @@ def moved(name: str) -> Facts:
 
 
 for _name in ("parameter", "buffer", "list", "attribute"):
-    question("torch:meta", f"modules/move/{_name}")(lambda name=_name: moved(name))
+    question("torch:meta", f"modules/move/{_name}")(partial(moved, _name))
 
 
 @question("torch:meta", "modules/default-device/next")
