@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from reports.arguments import check_arguments, concerns_cases
 from reports.session import (
     ANSWER,
     COULD_NOT,
@@ -24,8 +25,6 @@ from reports.session import (
     Remote,
     Session,
     abandon_output,
-    check_arguments,
-    concerns_cases,
     is_deviation,
     replace_closed_output,
 )

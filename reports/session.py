@@ -6,88 +6,29 @@ What pytest or xdist may change is here and in `conftest.py`: their options, pro
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import secrets
-import shlex
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from adapters.targets import install
+from reports.arguments import ROOT, join_record, named_by_ids
 from reports.run import Failure, Run
 from reports.visible import line, visible
 
 if TYPE_CHECKING:
     from reports.baseline import Baseline
 
-ROOT = Path(__file__).parent.parent
 #: No deviation · deviations, crashes, hangs · could not do what was asked.
 OK, FAILED, COULD_NOT = 0, 1, 2
 #: The property by which an item's report says what its cell holds.
 ANSWER = "answer"
-#: What the extra `tests` brings.
-_TESTS_NEED = ("hypothesis", "jsonschema")
-#: Options that name a file.
-_FILES = ("--record", "--baseline", "--gate-config")
-#: What asks nothing, so that no worker need start.
-_ASKS_NOTHING = ("help", "version", "markers", "showfixtures", "show_fixtures_per_test", "cacheshow")
-
-
-def concerns_cases(config: pytest.Config) -> bool:
-    """Say whether this run collects the cases (and not the suite's own tests alone)."""
-    if any(getattr(config.option, name, None) not in (None, False, 0) for name in _ASKS_NOTHING):
-        return False
-    wanted = (ROOT, ROOT / "cases", ROOT / "cases" / "__init__.py")
-    return any(_path(config, argument).resolve() in wanted for argument in config.args)
-
-
-def check_arguments(config: pytest.Config) -> None:
-    """Refuse what isn't there before anything is started. Raises Failure."""
-    for argument in config.args:
-        if not config.option.pyargs and not _path(config, argument).exists():
-            raise Failure(f"there is no {argument.split('::')[0]}; --target and --case choose what is asked, see pytest --help")
-    own = ROOT / "tests"
-    if any(own in (path := _path(config, argument).resolve(), *path.parents) for argument in config.args):
-        missing = [name for name in _TESTS_NEED if importlib.util.find_spec(name) is None]
-        if missing:
-            raise Failure(f"the suite's own tests need {' and '.join(missing)}: " + install("-e '.[tests]'"))
-
-
-def _path(config: pytest.Config, argument: str) -> Path:
-    return config.invocation_params.dir / argument.split("::")[0]
-
-
-def join_record(config: pytest.Config) -> bool:
-    """Write `--record PATH` as one word from here on, and say whether it was two; likewise other options that name a file.
-
-    Once the file is there, pytest takes a PATH behind a space for one to collect from, before it knows the option; outside the
-    checkout it then finds neither this project's settings nor its options. xdist's workers read the same command line again.
-    """
-    args = _joined(config.invocation_params.args)
-    by_variable = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
-    apart = "--record" in (*config.invocation_params.args, *by_variable)
-    if any(option in (*config.invocation_params.args, *by_variable) for option in _FILES):
-        config.invocation_params = replace(config.invocation_params, args=args)
-        os.environ["PYTEST_ADDOPTS"] = shlex.join(_joined(by_variable))
-    return apart
-
-
-def _joined(words: Sequence[object]) -> tuple[str, ...]:
-    joined: list[str] = []
-    for word in map(str, words):
-        if joined and joined[-1] in _FILES:
-            joined[-1] = f"{joined[-1]}={word}"
-        else:
-            joined.append(word)
-    return tuple(joined)
 
 
 def is_deviation(report: pytest.TestReport) -> bool:
@@ -200,7 +141,7 @@ class Controller(Session):
         #: Why the exit status is 2, in a sentence, where pytest doesn't say it.
         self.why = ""
         self._baseline = _baseline(config)
-        self._run = Run(option, _named_by_ids(config.args), len(option.tx) if self.distributed else 1, self._say)
+        self._run = Run(option, named_by_ids(config.args), len(option.tx) if self.distributed else 1, self._say)
         key = secrets.token_bytes(16)
         self._listener = Listener(None, authkey=key)
         self.address = (self._listener.address, key.hex(), self._run.cases)
@@ -343,12 +284,6 @@ def _baseline(config: pytest.Config) -> Baseline | None:
         return Baseline(config.option)
     except (ProblemError, RecordError) as error:
         raise Failure(f"--baseline={config.option.baseline}: {error}") from error
-
-
-def _named_by_ids(arguments: list[str]) -> list[str]:
-    """Return the targets of node ids, so that nothing else is started; [] when some argument names none."""
-    parts = [argument.split("::") for argument in arguments]
-    return list(dict.fromkeys(p[1] for p in parts)) if all(len(p) > 1 for p in parts) else []
 
 
 def _terminated(_number: int, _frame: Any) -> None:

@@ -15,10 +15,11 @@ from adapters.lane import Settings
 from adapters.pool import Pool
 from adapters.targets import adapters, parse, plan
 from cases import contract
-from reports import session
+from reports import arguments
+from reports.arguments import _joined
 from reports.record import Writer, read
 from reports.run import Failure, Run, _check_path, _number
-from reports.session import ANSWER, Session, _joined, is_deviation
+from reports.session import ANSWER, Session, is_deviation
 from tests import sample
 
 BROKEN = f"{sys.executable} {Path(__file__).parent / 'broken.py'}"
@@ -255,12 +256,12 @@ def test_what_a_framework_says_does_not_steer_the_terminal() -> None:
 
 def test_the_suites_own_tests_say_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
     config: Any = Namespace(
-        args=["tests/test_session.py::test_nothing"], option=Namespace(pyargs=False), invocation_params=Namespace(dir=session.ROOT)
+        args=["tests/test_session.py::test_nothing"], option=Namespace(pyargs=False), invocation_params=Namespace(dir=arguments.ROOT)
     )
-    session.check_arguments(config)
-    monkeypatch.setattr(session, "_TESTS_NEED", ("hypothesis", "no_such_module"))
+    arguments.check_arguments(config)
+    monkeypatch.setattr(arguments, "_TESTS_NEED", ("hypothesis", "no_such_module"))
     with pytest.raises(Failure, match=r"^the suite's own tests need no_such_module: .*pip install .*-e '\.\[tests\]'$"):
-        session.check_arguments(config)
+        arguments.check_arguments(config)
 
 
 def test_a_contract_for_what_has_no_adapter_is_named_over_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
