@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 DUMMY = ("--adapter", "dummy=tests.dummy:Dummy")
 #: A few cases of one area, and how many there are of them.
 FEW = ("--case", "placement/matmul/*")
-NUMBER = 4
+NUMBER = 5
 
 
 def surroundings(**variables: str) -> dict[str, str]:
