@@ -230,12 +230,20 @@ class Torch(TorchDevices):
         module = torch.nn.Module()
         if kind == "buffer":
             module.register_buffer("kept", x)
+        elif kind == "parameter":
+            module.kept = torch.nn.Parameter(x, requires_grad=False)
+        elif kind == "list":
+            module.kept = [x]
         else:
-            module.kept = torch.nn.Parameter(x, requires_grad=False) if kind == "parameter" else [x] if kind == "list" else x
+            module.kept = x
         return module
 
     def member(self, module: Any, kind: str) -> Any:
-        return module.weight if kind == "weight" else module.kept[0] if kind == "list" else module.kept
+        if kind == "weight":
+            return module.weight
+        if kind == "list":
+            return module.kept[0]
+        return module.kept
 
     def call(self, module: Any, x: Any) -> Any:
         return module(x)

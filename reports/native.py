@@ -20,8 +20,8 @@ from reports.uses import Pattern
 
 #: Steps that make plain operands: every case has them, and none is about them.
 _OPERANDS = frozenset(("tensor", "full", "ramp", "tensor_uncommitted", "buffer", "write_buffer", "drop", "name", "observe", "barrier"))
-#: The interpreter's own doing: nothing that a user writes.
-_NOT_ASKED = frozenset(LOOKS) - {"name", "compare"}
+#: The interpreter's own doing, and looking at what a module keeps: nothing that a user writes.
+_NOT_ASKED = frozenset((*LOOKS, "member")) - {"name", "compare"}
 _STEP = re.compile(r"\bs(\d+)\b")
 #: What the operands of an expression are called, in the order in which it names them.
 _LETTERS = ("x", "y", "z", "u", "v", "w")

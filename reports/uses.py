@@ -50,7 +50,11 @@ class Pattern:
         self.root = next((n.names[0].name.partition(".")[0] for n in imported if isinstance(n, ast.Import)), "")
         parts = [[node for text in texts for node in _parsed(text)] for texts in (asked, beside)]
         #: What is looked for (any of these), and what has to stand somewhere in the same file for a use to be sure.
-        self.asked, self.beside = ([head for node in part for head in _head(node)] for part in parts)
+        #: A value that is called, as modules are, has no name that other code would share.
+        made = [target for text in lines for node in _parsed(text) if isinstance(node, ast.Assign) for target in node.targets]
+        own = {target.id for target in made if isinstance(target, ast.Name)}
+        heads = ([head for node in part for head in _head(node)] for part in parts)
+        self.asked, self.beside = ([head for head in part if not _called(head) & own] for part in heads)
         self.dtypes = tuple(dtypes)
         #: What the names in these expressions mean.
         self.meaning = Meaning(ast.Module([*imported, *_parsed("\n".join(lines)), *parts[0], *parts[1]], []), self.root)
@@ -63,6 +67,11 @@ def _parsed(text: str) -> list[ast.stmt]:
         return []
 
 
+def _called(node: ast.AST) -> set[str]:
+    """Return the name that is called, where it is a plain one."""
+    return {node.func.id} if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else set()
+
+
 def _head(node: ast.stmt) -> Iterator[ast.AST]:
     """Yield the outermost operation of a statement; another name for a value is none."""
     match node:
@@ -72,7 +81,7 @@ def _head(node: ast.stmt) -> Iterator[ast.AST]:
             yield first
         case ast.Assign(targets=[ast.Subscript() as target]):
             yield target
-        case ast.Assign(value=ast.Name()):
+        case ast.Assign(value=ast.Name() | ast.List()):
             return
         case ast.Assign(value=ast.Subscript(value=ast.Call() as value)):  # the first of some devices
             yield value
