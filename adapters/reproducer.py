@@ -37,6 +37,12 @@ _STATEFUL = frozenset(("buffer", "same", *OPAQUE))
 _CALL = re.compile(r"\b(\w+)\(")
 
 
+def shown(op: str, mark: str | None) -> bool:
+    """Say whether a step's value is printed where it is made: the question's own, and what a module keeps."""
+    own = mark == "result" and op not in ("observe", "same", "compare", "time", *OPAQUE)
+    return own or (mark is not None and op == "member")
+
+
 @dataclass(frozen=True)
 class Line:
     """A step in native code; several lines where the framework needs them, a comment where it has none."""
@@ -172,7 +178,7 @@ class Reproducer:
                 yield Line(step["id"], self._operation(step))
                 if what in OPAQUE:
                     self._opaque.add(step["id"])
-                elif self._names.get(step["id"]) == "result" and what not in ("observe", "same", "compare", "time"):
+                elif shown(what, self._names.get(step["id"])):
                     yield Line("", self._result(step["op"], step["id"]))
         except UnclearError as reason:
             yield Line(step["id"], f"# {what}: see {self.phrases.where}; it can't be written as plain code ({reason})", False)

@@ -13,7 +13,7 @@ from typing import Any
 from adapters import compiled
 from adapters.lane import HELLO
 from adapters.process import NotStarted, Process
-from adapters.reproducer import OPAQUE, PLAIN, SIZE, Line, Reproducer
+from adapters.reproducer import PLAIN, SIZE, Line, Reproducer, shown
 from adapters.source import UnclearError
 from adapters.targets import Spec
 from adapters.wording import sizes, written
@@ -105,10 +105,9 @@ class Templates:
                 yield Line(step["id"], self._timed(step["kw"], self._sizes.get(step["id"], SIZE)))
                 return
             yield Line(step["id"], self._step(step))
-            if self._names.get(step["id"]) == "result" and what not in ("observe", "same", "compare"):
-                shown = "show" if what in PLAIN else "metadata"
-                if shown in self._phrases and what not in OPAQUE:
-                    yield Line("", self._put(shown, [{"ref": step["id"]}], step["id"]))
+            how = "show" if what in PLAIN else "metadata"
+            if how in self._phrases and shown(what, self._names.get(step["id"])):
+                yield Line("", self._put(how, [{"ref": step["id"]}], step["id"]))
         except UnclearError as reason:
             yield Line(step["id"], self._comment(f"{what}: {reason}"), False)
 
