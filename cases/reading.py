@@ -126,7 +126,7 @@ def walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def elements(expected: Expected) -> int:
     """Return how many elements are expected."""
-    return expected.count if isinstance(expected, Numbers) else sum(1 for _ in flatten(expected))
+    return expected.count if isinstance(expected, Numbers) else len(flatten(expected))
 
 
 def at_positions(expected: Expected, shape: list[int], at: list[int] | None) -> Iterator[Any]:
@@ -135,17 +135,21 @@ def at_positions(expected: Expected, shape: list[int], at: list[int] | None) -> 
     if isinstance(expected, Numbers):
         yield from (expected.at(i) for i in where)
     else:
-        flat = list(flatten(expected))
+        flat = flatten(expected)
         yield from (flat[i] for i in where)
 
 
-def flatten(values: Any) -> Iterator[Any]:
-    """Yield the numbers of nested lists."""
-    if isinstance(values, list | tuple):
-        for item in values:
-            yield from flatten(item)
-    else:
-        yield values
+def flatten(values: Any) -> list[Any]:
+    """Return the numbers of nested lists."""
+    if not isinstance(values, list | tuple):
+        return [values]
+    found: list[Any] = []
+    for item in values:
+        if isinstance(item, list | tuple):
+            found += flatten(item)
+        else:
+            found.append(item)
+    return found
 
 
 def agrees(got: Any, expected: Any, tolerance: float) -> bool:

@@ -19,8 +19,8 @@ SCHEMA = 1
 #: So deep may a line be nested: what a suite writes is a tenth of that, and whoever shows it goes down a call for each level.
 DEPTH = 64
 #: What a case and an outcome are called. Views take words apart and put them into markup.
-_CASE = "[a-z]+(/[a-z0-9_-]+){1,3}"
-_OUTCOME = "[a-z0-9]+(-[a-z0-9]+)*"
+_CASE = re.compile("[a-z]+(/[a-z0-9_-]+){1,3}")
+_OUTCOME = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
 
 
 #: The status of a cell that was asked and didn't decide.
@@ -38,6 +38,8 @@ class MalformedError(Exception):
 def get(data: Any, key: str, kind: type | tuple[type, ...], default: Any = ...) -> Any:
     """Return what stands under a key, of the right type; with a default it may be absent or null. Raises MalformedError."""
     value = data.get(key) if isinstance(data, dict) else None
+    if type(value) is kind:  # nearly always, and a record has a hundred thousand of them
+        return value
     if value is None and default is not ...:
         return default
     if value is None:
@@ -66,7 +68,7 @@ def texts(data: Any, key: str, default: Any = ...) -> Mapping[str, str]:
     return found
 
 
-def names(data: Any, key: str, pattern: str = "(?s:.*)") -> tuple[str, ...]:
+def names(data: Any, key: str, pattern: str | re.Pattern[str] = "(?s:.*)") -> tuple[str, ...]:
     """Return a list of texts that fit a pattern. Raises MalformedError."""
     found = get(data, key, list)
     if not all(isinstance(name, str) and re.fullmatch(pattern, name) for name in found):
@@ -185,14 +187,14 @@ class Cell:
         answered, behaves = status == ANSWERED, status in BEHAVIOUR
         # Nothing but an answer may look like one.
         answer = get(data, "answer", str, None)
-        if (answer is not None) != answered or not re.fullmatch(_OUTCOME, answer or status):
+        if (answer is not None) != answered or not _OUTCOME.fullmatch(answer or status):
             raise MalformedError(f"has {reprlib.repr(answer)} as 'answer' of what is {status}")
         verdicts = VERDICTS if behaves else (None,)
         seconds = get(data, "seconds", (int, float), None)
         if seconds is not None and not 0 <= seconds < math.inf:
             raise MalformedError(f"has {reprlib.repr(seconds)} as 'seconds'")
         case = get(data, "case", str)
-        if not re.fullmatch(_CASE, case):
+        if not _CASE.fullmatch(case):
             raise MalformedError(f"has {reprlib.repr(case)} as 'case'")
         observation = get(data, "observation", dict, ... if answered else None)
         if observation is not None:
@@ -263,7 +265,9 @@ def _check_observation(observation: Mapping[str, Any]) -> None:
     """Check what views read of an observation. Raises MalformedError."""
     texts(observation, "spelled", {})
     steps = get(observation, "steps", dict)
-    for fact in (*(get(steps, step, dict) for step in steps), get(observation, "drain", dict, {})):
+    for fact in (*steps.values(), get(observation, "drain", dict, {})):
+        if type(fact) is not dict:
+            raise MalformedError(f"has {reprlib.repr(fact)} as a step")
         if "error" in fact:
             error = get(fact, "error", dict)
             get(error, "type", str), get(error, "text", str)

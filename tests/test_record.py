@@ -292,3 +292,18 @@ def test_no_json_raises_anything_but_a_sentence(tmp_path: Path, number: int, lin
 def test_any_target_survives_the_round_trip(version: str, machine: str, environment: dict[str, str], label: str | None) -> None:
     made = Target.from_json("t", sample.target("accel", version=version, machine={"m": machine}, environment=environment, label=label))
     assert Target.from_json("t", json.loads(json.dumps(made.to_json()))) == made
+
+
+def test_cells_that_are_alike_in_two_records_are_shared_and_nothing_else_is(tmp_path: Path) -> None:
+    one = sample.record(tmp_path / "one.jsonl")
+    text = one.read_text("utf-8").replace('"type":"cell","target":"dummy:accel"', '"type":"cell","target":"x=dummy:accel"', 3)
+    other = tmp_path / "other.jsonl"
+    other.write_text(text.replace('"dummy:accel":{', '"x=dummy:accel":{"available":false,"why":""},"dummy:accel":{', 1), "utf-8")
+    seen: dict[bytes, Cell] = {}
+    assert read(one, seen=seen).cells == read(one).cells
+    assert read(other, seen=seen).cells == read(other).cells
+    assert seen
+    # What is observed isn't taken for the cell's own seconds, and what is no number isn't read as one.
+    other.write_text(one.read_text("utf-8").replace('"why":"', '"seconds":1.2.3,"why":"', 1), "utf-8")
+    with pytest.raises(RecordError, match="it is no JSON"):
+        read(other, seen=seen)

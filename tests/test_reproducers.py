@@ -148,7 +148,7 @@ def differences(one: Case, cell: Cell, ran: Mapping[str, Any]) -> Iterator[str]:
             if " ".join(device) != fact["device"] or not dtype.startswith(fact["dtype"]):
                 yield f"result is on {device} as {dtype}, and for the suite on {fact['device']} as {fact['dtype']}"
         elif fact["kind"] == "tensor" and "elements" in fact and cell.answer != "garbage":  # which is other garbage each time
-            flat, wanted = list(flatten(shown[0])), list(flatten(fact["elements"]))
+            flat, wanted = flatten(shown[0]), flatten(fact["elements"])
             got = [flat[i] for i in fact["at"]] if "at" in fact else flat
             if len(got) != len(wanted) or not all(agrees(g, w, 1e-6) for g, w in zip(got, wanted, strict=True)):
                 yield f"{mark} is {got[:8]}, and for the suite {wanted[:8]}"

@@ -72,7 +72,8 @@ def run(chosen: argparse.Namespace) -> int:
     catalogue()
     found, entries = wanted(chosen)
     with _uncollected():
-        records = read(chosen.old), read(chosen.new)
+        seen: dict[bytes, Any] = {}
+        records = read(chosen.old, seen=seen), read(chosen.new, seen=seen)
     if os.path.samefile(chosen.old, chosen.new):
         raise ProblemError(f"OLD and NEW are the same file, {chosen.old}: name the record from before the upgrade, and the one from after")
     _check_globs(chosen, records)
