@@ -265,9 +265,9 @@ def _check_observation(observation: Mapping[str, Any]) -> None:
     """Check what views read of an observation. Raises MalformedError."""
     texts(observation, "spelled", {})
     steps = get(observation, "steps", dict)
-    for fact in (*steps.values(), get(observation, "drain", dict, {})):
+    for step, fact in (*steps.items(), ("drain", get(observation, "drain", dict, {}))):
         if type(fact) is not dict:
-            raise MalformedError(f"has {reprlib.repr(fact)} as a step")
+            get(steps, step, dict)
         if "error" in fact:
             error = get(fact, "error", dict)
             get(error, "type", str), get(error, "text", str)

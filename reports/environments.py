@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -26,12 +26,9 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
+from reports.installable import FRAMEWORKS
 from reports.verbs import ProblemError, say
 
-#: Framework, which is also the name of its distribution -> what it wants beside itself; extras where somebody names none.
-FRAMEWORKS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "torch": ("", ("numpy",)), "jax": ("[cpu]", ()), "numpy": ("", ()), "array-api-strict": ("", ()),
-}  # fmt: skip
 #: The oldest Python that a worker runs on.
 _OLDEST = (3, 9)
 #: What a release needs may have come so much later than the release itself.

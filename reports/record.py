@@ -136,8 +136,8 @@ def _unpacked(path: Path, data: bytes) -> bytes:
     except lzma.LZMAError as error:
         raise RecordError(f"{path} can't be unpacked ({error}); take the file from where it came once more") from error
     if not unpacker.eof:
-        what = "is cut short" if unpacker.needs_input else f"holds more than {_MOST >> 20} MiB"
-        raise RecordError(f"{path} {what}; take the file from where it came once more")
+        what = "it is cut short" if unpacker.needs_input else f"it holds more than {_MOST >> 20} MiB"
+        raise RecordError(f"{path} can't be unpacked ({what}); take the file from where it came once more")
     return text
 
 

@@ -11,7 +11,6 @@ from packaging.version import InvalidVersion, Version
 from reports.environments import Python, uv
 from reports.verbs import ProblemError
 
-EVERY = ("minor", "patch")
 _LISTED = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
 
 

@@ -19,8 +19,7 @@ exit status: 0 it was found, 1 both ends answer alike, 2 it could not be found o
 
 def register(verbs: Any) -> None:
     """Add the verb's arguments."""
-    from reports.environments import FRAMEWORKS
-    from reports.releases import EVERY
+    from reports.installable import EVERY, FRAMEWORKS
     from reports.verbs.upgrade import environments
 
     verb = verbs.add_parser(

@@ -24,8 +24,7 @@ as a minor version; --every patch takes all releases.
 
 def register(verbs: Any) -> None:
     """Add the verb's arguments."""
-    from reports.environments import FRAMEWORKS
-    from reports.releases import EVERY
+    from reports.installable import EVERY, FRAMEWORKS
     from reports.verbs.upgrade import environments
 
     verb = verbs.add_parser(
