@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reports.gate import Report
-from reports.record import Record, read
+from reports.record import Record, RecordError, read
 from reports.verbs import ProblemError, say
 
 ROOT = Path(__file__).parent.parent
@@ -70,7 +70,7 @@ class Asker:
         except OSError as error:
             where = error.filename or record
             raise ProblemError(f"{where} can't be written ({error.strerror or error}); --records names another folder") from error
-        if status not in (0, 1):
+        if status not in (0, 1) and not _complete(record):  # where nothing is offered nothing is answered, and that is known then
             raise ProblemError(f"{what}: {_why(log)}")
         for left in (log, record.with_suffix(".html")):  # a page for the record alone, which nobody looks at
             left.unlink(missing_ok=True)
@@ -104,6 +104,13 @@ def _far(record: Path) -> str:
     except (OSError, ValueError, KeyError):
         return "starting"
     return f"{cells} of {selected} cells"
+
+
+def _complete(record: Path) -> bool:
+    try:
+        return read(record).complete
+    except RecordError:
+        return False
 
 
 def _why(log: Path) -> str:

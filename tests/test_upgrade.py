@@ -210,6 +210,13 @@ def test_a_second_run_s_cells_stand_before_the_footer(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.slow
+def test_a_release_that_offers_nothing_of_what_is_asked_is_asked_all_the_same(tmp_path: Path) -> None:
+    dummy = "--adapter=dummy=tests.dummy:Dummy"
+    Asker("odd", ("dummy:host-only",), tmp_path / "r.jsonl", ("placement/add/host-accelerator",), options=(dummy,)).ask()
+    assert [cell.status for cell in read(tmp_path / "r.jsonl").cells.values()] == ["not-applicable"]
+
+
 def test_a_run_that_could_not_says_why_in_its_own_words(tmp_path: Path) -> None:
     with pytest.raises(ProblemError, match="odd: target nonsense:cpu: no framework 'nonsense'"):
         Asker("odd", ("nonsense:cpu",), tmp_path / "r.jsonl").ask()
