@@ -1,7 +1,8 @@
 """`tox run -e stability`: the same answers in another order, and in a fresh process each.
 
 A case that leaves something behind (a default device, a seed, an environment variable) would change
-the next one. Runs the matrix as it is, shuffled, and with a process for every question, and compares.
+the next one. Runs the matrix as it is, shuffled, with a process for every question, and on a busy machine, and compares
+as the gate does: a gate that finds something between two runs of one version would cry wolf.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from reports.compare import compare
 from reports.record import Record, read
 
 ROOT = Path(__file__).parent.parent
-#: Answers that hang on the machine's load are compared where they are decided on both sides.
-UNSETTLED = "inconclusive"
+#: The kind of what one side doesn't decide.
+UNSETTLED = "unsettled"
 
 
 def run(folder: Path, name: str, extra: list[str]) -> Record:
@@ -30,39 +33,46 @@ def run(folder: Path, name: str, extra: list[str]) -> Record:
     return read(path)
 
 
-def answers(record: Record) -> dict[tuple[str, str], str]:
-    """Return what each target answered to each case."""
-    return {(cell.target, cell.case): cell.answer or cell.status for cell in record.cells.values()}
+def differences(left: Record, right: Record) -> list[str]:
+    """Return a line for each change that the gate finds between two runs; what hangs on the machine's load may be unsettled."""
+    found = [one for one in compare(left, right).changes if one.kind != UNSETTLED]
+    return [f"{one.target} {one.case}: {one.kind}: {one.old} / {one.new} {one.detail}".rstrip() for one in found]
 
 
-def differences(left: Mapping[tuple[str, str], str], right: Mapping[tuple[str, str], str]) -> list[str]:
-    """Return a line for each cell that two runs answer differently, or that only one has."""
-    lines = []
-    for target, case in sorted(left.keys() | right.keys()):
-        one, other = left.get((target, case), "(no cell)"), right.get((target, case), "(no cell)")
-        if one != other and UNSETTLED not in (one, other):
-            lines.append(f"{target} {case}: {one} / {other}")
-    return lines
+@contextmanager
+def busy() -> Iterator[None]:
+    """Keep one core busy."""
+    work = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        work.kill()
+        work.wait()
 
 
 def main() -> int:
     """Compare the runs and return 0 when they agree, 1 when not."""
     parser = argparse.ArgumentParser(prog="python -m tests.stability", description=__doc__)
     parser.add_argument("--seeds", type=int, default=2, help="how many shuffled runs (default 2)")
+    parser.add_argument("--busy", action="store_true", help="one more run, while another process keeps a core busy")
     parser.add_argument("--no-fresh", action="store_true", help="leave out the run with a process for every question, which is slow")
     parser.add_argument("pytest", nargs="*", help="options for pytest, behind --, such as -- --target 'jax:*'")
     chosen = parser.parse_args()
+    others = [(f"shuffled {seed}", ["--shuffle", str(seed)]) for seed in range(chosen.seeds)]
+    others += [] if chosen.no_fresh else [("a process each", ["--fresh"])]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        plain = answers(run(folder, "in order", ["-n", "auto", *chosen.pytest]))
+        plain = run(folder, "in order", ["-n", "auto", *chosen.pytest])
         found = []
-        for seed in range(chosen.seeds):
-            shuffled = answers(run(folder, f"shuffled {seed}", ["-n", "auto", "--shuffle", str(seed), *chosen.pytest]))
-            found += [f"in order / shuffled {seed}: {line}" for line in differences(plain, shuffled)]
-        if not chosen.no_fresh:
-            fresh = answers(run(folder, "a process each", ["-n", "auto", "--fresh", *chosen.pytest]))
-            found += [f"in order / a process each: {line}" for line in differences(plain, fresh)]
-    print("\n".join(found) or f"{len(plain)} cells, the same answers each time")
+        for name, extra in others:
+            found += [
+                f"in order / {name}: {line}" for line in differences(plain, run(folder, name, ["-n", "auto", *extra, *chosen.pytest]))
+            ]
+        if chosen.busy:
+            with busy():
+                beside = run(folder, "beside a busy core", ["-n", "auto", *chosen.pytest])
+            found += [f"in order / beside a busy core: {line}" for line in differences(plain, beside)]
+    print("\n".join(found) or f"{len(plain.cells)} cells, the same answers each time")
     return 1 if found else 0
 
 
