@@ -52,7 +52,7 @@ class Torch(TorchDevices):
         if value.device.type == "meta" or self.fake:
             raise NotModelled(f"{'FakeTensor' if self.fake else 'meta'} holds no values: ask torch:cpu or a device that is here")
         flat = value.detach().to("cpu").reshape(-1)
-        if flat.dtype.itemsize < 4 and flat.dtype.is_floating_point:  # tolist of the narrowest needs a wider type
+        if flat.element_size() < 4 and flat.dtype.is_floating_point:  # tolist of the narrowest needs a wider type
             flat = flat.to(torch.float32)
         return flat.tolist()
 
