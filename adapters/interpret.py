@@ -49,7 +49,13 @@ def run(adapter: Adapter, program: dict[str, Any]) -> dict[str, Any]:
         if dict(os.environ) != environment:
             os.environ.clear()
             os.environ.update(environment)
-        adapter.reset()
+        try:
+            adapter.reset()
+        except Exception as error:
+            # A device that is lost can't be put back either: what was seen until then is an observation all the same.
+            if not (runner.poisoned or adapter.poisoned(error)):
+                raise
+            runner.poisoned = True
     observation: dict[str, Any] = {"steps": runner.facts}
     if drain is not None:
         observation["drain"] = drain

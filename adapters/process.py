@@ -33,6 +33,8 @@ LONGEST = 16 * 2**20
 _BANNER = 200
 #: Exit statuses with which a command says that it failed itself: ssh that lost its connection, docker that lost its daemon.
 LOST = (125, 255)
+#: What a program says beside the reason for which it ended: where it was, and how to hear more.
+_FRAME = re.compile(r"\s*(note: |stack backtrace:|@ |\d+: |at |\*\*\* Check failure)")
 _IMPORTS = re.compile(r"^from \.(\w+) import ", re.MULTILINE)
 
 
@@ -239,7 +241,8 @@ class Process:
     def _last_words(self) -> str:
         self._listeners[1].join(0.5)
         lines = b"".join(self._said).decode("utf-8", "replace").replace(">>> ", "").strip().splitlines()
-        return lines[-1].strip()[:300] if lines else ""
+        telling = [line for line in lines if line.strip() and not _FRAME.match(line)] or lines
+        return telling[-1].strip()[:300] if telling else ""
 
     def end(self) -> None:
         """Say goodbye and end the whole process group."""

@@ -28,12 +28,12 @@ def _register_beyond(place: str) -> None:
         f"time/beyond-end/{place}", UNNOTICED,
         question=f"When is an index beyond the end of a value of the {place} noticed: at the call, where something waits, or never?",
         why="An error that surfaces late is blamed on an innocent line; one that is never noticed trains a model on something else.",
-        control="placement/index/device-device",
+        control="placement/index-select/device-device",
     )  # fmt: skip
     def _(lab: Lab) -> dict[str, Symbol]:
         on = lab.host if place == "host" else lab.accelerator
         x = lab.ramp(SHAPE, on)
-        result = lab.attempt.index(x, lab.tensor([1, 999_999], on, "int32"))
+        result = lab.attempt.index_select(x, lab.tensor([1, 999_999], on, "int64"))
         return {"result": result, "value": lab.observe(result)}
 
 

@@ -174,7 +174,7 @@ def _register_shown(name: str, environment: str, says: str) -> None:
         why=VISIBLE_WHY, control=None, environment=environment, claims=("D3.14",),
     )  # fmt: skip
     def _(lab: Lab) -> dict[str, Symbol]:
-        lab.do.name(lab.accelerator)
+        lab.do.name(lab.accelerator if environment == "one-accelerator" else lab.peer)
         result = lab.attempt.tensor({"data": VALUES}, FLOAT32, lab.accelerator)
         return {"result": result, "value": lab.observe(result, VALUES)}
 

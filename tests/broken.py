@@ -57,6 +57,10 @@ def misbehave(mode: str, request: dict[str, Any]) -> None:
         time.sleep(600)
     elif mode == "segfault":
         os.kill(os.getpid(), 11)
+    elif mode == "aborts-with-frames":
+        os.write(2, b"memory allocation of 9 bytes failed\nstack backtrace:\n   0: abort\n             at /here.rs:1:2\n")
+        os.write(2, b"note: run with BACKTRACE=full\n    @     0x657a05  _start\n")
+        os.abort()
     elif mode == "exit-0":
         os._exit(0)
     elif mode == "flood":

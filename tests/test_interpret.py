@@ -229,6 +229,21 @@ def test_a_late_error_surfaces_where_the_program_looks_and_is_not_said_twice() -
     assert facts["drain"] is None
 
 
+def test_a_lost_device_that_cannot_be_put_back_is_an_observation_all_the_same() -> None:
+    class Lost(Dummy):
+        def reset(self) -> None:
+            if self.state.lost:
+                raise RuntimeError("the device is lost")
+
+    def trace(lab: Lab) -> dict[str, Symbol]:
+        x = lab.full((2, 2), 2.0, lab.accelerator)
+        return {"result": lab.attempt.matmul(x, x), "after": lab.attempt.add(x, x)}
+
+    facts = observed(trace, Lost("poisons-device", Dummy.kinds()["poisons-device"]))
+    assert facts["poisoned"] is True
+    assert "error" in facts["after"]
+
+
 def test_a_lost_device_is_said_to_be_poisoned() -> None:
     def twice(lab: Lab) -> dict[str, Symbol]:
         x = lab.full([2, 2], 2.0, lab.accelerator)

@@ -41,6 +41,7 @@ def worker(mode: str) -> Iterator[Process]:
         ("closes-output", "crashed", "closed its output"),
         ("hang", "hung", "no answer within 1 s"),
         ("segfault", "crashed", "ended by SIGSEGV"),
+        ("aborts-with-frames", "crashed", "ended by SIGABRT: memory allocation of 9 bytes failed"),
         ("exit-0", "crashed", "ended with exit status 0"),
     ],
 )
