@@ -162,6 +162,12 @@ class TorchDevices(Adapter):
         torch.set_grad_enabled(True)
         if not self.fake:
             torch.manual_seed(0)
+            return
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        # It remembers where a call's result is by the call's words, which mean another device when another one is current.
+        if hasattr(FakeTensorMode, "cache_clear"):
+            FakeTensorMode.cache_clear()
 
     def warm(self) -> None:
         """FakeTensor's first operation imports much."""
@@ -172,8 +178,14 @@ class TorchDevices(Adapter):
         """Synchronise the accelerator; the host computes when called."""
         for name in ("accelerator", "peer"):
             # One that is hidden from this process has no queue, and synchronising it would raise.
-            if name in self.roles and not self.untimed and _here(self.kind):
+            if name in self.roles and not self.untimed and _here(self.kind) and self._shown(name):
                 self._synchronize(self.device(name))
+
+    def _shown(self, name: str) -> bool:
+        """Say whether the environment shows an accelerator that the target has elsewhere."""
+        module = getattr(torch, self.kind, None)
+        index = torch.device(self.device(name)).index or 0
+        return not hasattr(module, "device_count") or bool(index < module.device_count())
 
     def _synchronize(self, device: Any) -> None:
         """Wait for the queued work of one accelerator."""
