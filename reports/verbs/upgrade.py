@@ -126,6 +126,8 @@ def asker(chosen: argparse.Namespace, label: str, one: Any, targets: Sequence[st
 
 def _page(folder: Path, records: Any) -> None:
     """Write the page that shows both, and say where everything is."""
+    import sys
+
     from reports import html, matrix
     from reports.verbs import ProblemError, say
     from reports.visible import line
@@ -135,5 +137,6 @@ def _page(folder: Path, records: Any) -> None:
         html.write(matrix.build(records), page)
     except OSError as error:
         raise ProblemError(f"{page} can't be written ({error.strerror or error})") from error
+    sys.stdout.flush()  # the findings come first, into a file too
     say(f"records: {line(str(records[0].path))} {line(str(records[1].path))}")
     say(f"page:    {line(str(page))}")
