@@ -120,7 +120,8 @@ def build(records: Iterable[Record], targets: Sequence[str] = (), cases: Sequenc
             name = plain(target).rpartition("=")[2]
             if target.available and (not targets or name in targets):
                 cells = {case: cell for (of, case), cell in record.cells.items() if of == target.name}
-                found.setdefault(name, {})[target.version] = record, Side(target, cells)
+                release = target.version.partition("+")[0]  # whatever it was built for
+                found.setdefault(name, {})[release] = record, Side(target, cells)
     lines: list[Line] = []
     releases = {}
     for name in sorted(found, key=lambda name: (name.partition(":")[0], name)):

@@ -112,6 +112,11 @@ def test_spans_and_steps_in_the_order_of_versions(tmp_path: Path) -> None:
     assert add.told() == "works in all of them (3 releases asked, 1.2 to 1.10)"
 
 
+def test_what_a_release_was_built_for_is_no_part_of_its_version(tmp_path: Path) -> None:
+    one = read(written(tmp_path / "1.0.jsonl", asked("accel", MIXED), version="1.0+cu117"))
+    assert history.build([one]).releases == {"dummy:accel": ("1.0",)}
+
+
 def test_what_comes_back_and_what_changes_within_an_answer_is_told(tmp_path: Path) -> None:
     renamed = [{**cell, "facets": {**cell["facets"]}} for cell in asked("accel", MIXED)]
     for cell in renamed:
