@@ -183,9 +183,8 @@ class TorchDevices(Adapter):
 
     def _shown(self, name: str) -> bool:
         """Say whether the environment shows an accelerator that the target has elsewhere."""
-        module = getattr(torch, self.kind, None)
-        index = torch.device(self.device(name)).index or 0
-        return not hasattr(module, "device_count") or bool(index < module.device_count())
+        count = getattr(getattr(torch, self.kind, None), "device_count", None)
+        return count is None or bool((torch.device(self.device(name)).index or 0) < count())
 
     def _synchronize(self, device: Any) -> None:
         """Wait for the queued work of one accelerator."""

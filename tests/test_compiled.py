@@ -242,7 +242,8 @@ def test_what_a_built_worker_says_fits_the_schema_and_every_question_has_code(fr
         for case in catalogue().values():
             program = case.program.wire()
             assert all(line.code for line in book.lines(program, marks=case.program.marks))
-            if not (case.alone or case.environment):
+            # What no memory could hold ends a program in Rust.
+            if not (case.alone or case.environment or case.id.startswith("moving/too-large/")):
                 check({"type": "observation", "id": 0, "observation": process.run(device, program, None, 30)}, "observation-reply")
     finally:
         process.end()
