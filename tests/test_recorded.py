@@ -126,6 +126,17 @@ def test_the_page_has_them_unless_they_are_left_out(tmp_path: Path, folder: Path
         assert any("dummy:no-peer: --no-recorded leaves them out" in line for line in reporter.lines) is recorded
 
 
+def test_what_is_shipped_is_whole_and_of_real_devices() -> None:
+    kept = sorted(Path(reports.recorded.__file__).parent.glob("*.jsonl.xz"))
+    records = [read(path) for path in kept]
+    assert [record.warning for record in records] == [""] * len(kept)
+    targets = {name: target for record in records for name, target in record.targets.items() if target.available}
+    assert {"torch:cuda", "jax:gpu", "candle:cuda", "burn:vulkan"} <= targets.keys()
+    for name in ("torch:cuda", "jax:gpu", "candle:cuda", "burn:vulkan"):
+        assert targets[name].evidence == "measured"
+        assert any("peer" in record.targets[name].roles for record in records if name in record.targets) == (name != "burn:vulkan")
+
+
 def test_pytest_takes_the_option(tmp_path: Path) -> None:
     said = ask("--target=numpy:cpu", "--case=scalars/python-int/*", "--no-recorded", f"--record={tmp_path / 'r.jsonl'}")
     assert "recorded answers" not in said
