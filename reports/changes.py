@@ -44,7 +44,7 @@ _OPTIONAL = frozenset(("result.committed",))
 #: Kinds that never say what an answer changed in.
 _BESIDE = frozenset(("warning", "error-class", "error-text"))
 #: What a facet is where one side can't see it, which is no word on what the other has seen.
-_UNKNOWN: Mapping[str, str] = {"identity": "unknown", "error.names": "unknown", "value": "not observable"}
+_UNKNOWN: Mapping[str, str] = {"identity": "unknown", "error.names": "unknown", "operands": "unknown", "value": "not observable"}
 _RIGHT, _REDUCED = "right", "right in reduced precision"
 
 

@@ -176,6 +176,11 @@ def test_what_one_side_can_t_see_is_not_called_a_change_of_it(tmp_path: Path) ->
     named = change("x", hidden, replace(made, facets={**made.facets, "value": "right"}))
     assert named is not None
     assert named.kind == "unsettled"
+    refused = Cell.from_json(sample.cell("accel", MIXED))
+    blind, seen = (replace(refused, facets={**refused.facets, "operands": word}) for word in ("unknown", "damaged"))
+    damage = change("x", blind, seen)
+    assert damage is not None
+    assert damage.kind == "unsettled"
 
 
 # --- what isn't settled --------------------------------------------------------------------------

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import reports.record
+import reports.recorded
 from cases import catalogue
 from reports.verbs import main
 from tests import sample
@@ -107,3 +110,50 @@ def test_bad_input_is_one_sentence_and_status_2(ask: Ask, arguments: tuple[str, 
     assert (status, out) == (2, "")
     assert says in err
     assert err.count("\n") == 1
+
+
+# --- what is recorded ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let what is recorded be two records, and the last run one of the first kind alone."""
+    folder = tmp_path / "recorded"
+    folder.mkdir()
+    for name, kinds in (("both", ("accel", "widens-computing")), ("one", ("no-peer",))):
+        plain = sample.record(tmp_path / f"{name}.jsonl", kinds, (ADD, SUB))
+        (folder / f"{name}.jsonl.xz").write_bytes(lzma.compress(plain.read_bytes()))
+    monkeypatch.setattr(reports.recorded, "FOLDER", folder)
+    monkeypatch.setattr(reports.record, "LATEST", sample.record(tmp_path / "latest.jsonl", ("accel", "garbles-computing"), (ADD, SUB)))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "taken"),
+    [
+        ("dummy:accel", "dummy:garbles-computing", ""),
+        ("dummy:accel", "dummy:widens-computing", "taken from both.jsonl.xz\n"),
+        ("dummy:garbles-computing", "dummy:no-peer", "taken from latest.jsonl, "),
+    ],
+)
+@pytest.mark.usefixtures("kept")
+def test_a_target_that_the_last_run_lacks_is_taken_from_what_is_recorded(
+    capsys: pytest.CaptureFixture[str], here: str, there: str, taken: str
+) -> None:
+    assert main(["port", here, there, "--brief"]) == 0
+    said = capsys.readouterr()
+    assert taken in said.err
+    assert bool(said.err) is bool(taken)
+    assert said.out.startswith(f"{here}, dummy 1.0, simulated → {there}")
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_target_that_nobody_has_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["port", "dummy:accel", "dummy:nothing"]) == 2
+    assert "no target 'dummy:nothing' in the record" in capsys.readouterr().err
+
+
+def test_without_a_run_what_is_recorded_is_enough(kept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports.record, "LATEST", kept / "none.jsonl")
+    assert main(["port", "dummy:accel", "dummy:widens-computing", "--brief"]) == 0
+    assert "taken from both.jsonl.xz" in capsys.readouterr().err

@@ -30,7 +30,7 @@ def beside(matrix: Matrix, run: Record) -> Matrix:
     used: list[Record] = []
     selectors = list(_selectors(run.scope))
     here = {column.target.name for column in matrix.columns}
-    for record in _records(notes):
+    for record in kept(notes):
         taken = [t for t in record.targets.values() if t.available and t.name not in here and _wanted(t, selectors)]
         for target in taken:
             found[target.name] = _column(record, target, matrix.cases)
@@ -50,15 +50,15 @@ def beside(matrix: Matrix, run: Record) -> Matrix:
     )  # fmt: skip
 
 
-def _records(notes: list[str]) -> Iterator[Record]:
-    """Yield what is recorded, oldest first."""
-    found = []
+def kept(notes: list[str]) -> list[Record]:
+    """Return what is recorded, oldest first; what can't be read is added to the notes."""
+    found: list[Record] = []
     for path in sorted(FOLDER.glob("*.jsonl.xz")):
         try:
             found.append(read(path))
         except RecordError as error:
             notes.append(str(error))
-    yield from sorted(found, key=lambda record: record.started)
+    return sorted(found, key=lambda record: record.started)
 
 
 def _selectors(scope: Mapping[str, Any]) -> Iterator[Selector]:

@@ -9,11 +9,12 @@ from typing import Any
 
 _EXAMPLES = """examples:
   python -m reports port torch:fake-cuda jax:cpu
+  python -m reports port torch:fake-cuda torch:cuda
   python -m reports port torch:cuda torch:mps --record gpu.jsonl --record mac.jsonl
   python -m reports port torch:cpu jax:cpu --case 'moving/*' --brief
 
-Targets are taken from the last record, or from those that --record names; a target that is in them in
-several versions is called as `python -m reports matrix` calls its column.
+Targets are taken from the last record, and where it lacks one from what is recorded with the suite; or from those that --record names.
+A target that is in them in several versions is called as `python -m reports matrix` calls its column.
 """
 #: Between two frameworks these always differ, and tell nothing; and what one side can't see is no difference.
 _BESIDE_THE_POINT = frozenset(("error-class", "error-text", "warning", "unsettled"))
@@ -47,13 +48,13 @@ def run(chosen: argparse.Namespace) -> None:
     """Compare two columns of the matrix."""
     from reports.compare import columns
     from reports.matrix import build
-    from reports.record import LATEST, read
+    from reports.record import read
     from reports.style import style_of
     from reports.verbs import ProblemError, catalogue, matching, say, written
     from reports.visible import visible
 
     catalogue()
-    matrix = build([read(path) for path in chosen.record or [LATEST]])
+    matrix = build([read(path) for path in chosen.record]) if chosen.record else _known(chosen.here, chosen.there)
     for warning in matrix.warnings:
         say(visible(warning))
     here, there = (_column(matrix.columns, name) for name in (chosen.here, chosen.there))
@@ -69,6 +70,40 @@ def run(chosen: argparse.Namespace) -> None:
     style = style_of()
     lines = _lines(here, there, compared, changes, style, full=not chosen.brief)
     written(style.fit("\n".join(lines) + "\n"), chosen.output)
+
+
+def _known(*names: str) -> Any:
+    """Return the matrix of the last record; where it lacks a target that of a recorded one which has them all, or of all of these."""
+    from reports.matrix import build
+    from reports.record import LATEST, RecordError, read
+    from reports.recorded import kept
+    from reports.verbs import ProblemError, say
+
+    def has(matrix: Any) -> bool:
+        try:
+            return all(_column(matrix.columns, name) for name in names)
+        except ProblemError:
+            return False
+
+    try:
+        last = [read(LATEST)]
+    except RecordError:
+        if LATEST.exists():
+            raise
+        last = []
+    matrix = build(last)
+    if last and has(matrix):
+        return matrix
+    notes: list[str] = []
+    recorded = kept(notes)
+    for records in (*([one] for one in reversed(recorded)), [*last, *recorded]):
+        other = build(records)
+        if has(other):
+            say(f"taken from {', '.join(record.path.name for record in records)}")
+            return other
+    for note in notes:
+        say(note)
+    return matrix if last else build(recorded)
 
 
 def _column(columns: Sequence[Any], name: str) -> Any:
