@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "recorded"
 
 
-def packed(path: Path, *kinds: str, started: str = "2026-01-02T03:04:05Z", **changes: str) -> Path:
+def packed(path: Path, *kinds: str, started: str = "2026-01-02T03:04:05Z", **changes: Any) -> Path:
     """Write a record as it is kept: packed, and of another day."""
     plain = sample.record(path.with_suffix(""), list(kinds), **changes)
     header, rest = plain.read_text("utf-8").split("\n", 1)
@@ -67,8 +68,8 @@ def test_a_target_that_is_not_here_is_shown_with_its_day(tmp_path: Path, folder:
     matrix = shown(ran(tmp_path / "run.jsonl", "dummy:*"))
     assert [(column.key, column.recorded) for column in matrix.columns] == [("dummy:accel", ""), ("dummy:no-peer", "2026-01-02")]
     assert matrix.notes == (
-        "dummy:no-peer: recorded on another machine on 2026-01-02, not asked in this run (--no-recorded leaves it out)",
-    )  # fmt: skip
+        "dummy:no-peer: recorded on another machine on 2026-01-02, not asked in this run; --no-recorded leaves such answers out",
+    )
     assert matrix.columns[1].cell("scalars/one-element/host-accelerator/left").behaves
     assert "gpu.jsonl.xz" in {name for name, _, _ in matrix.records}
 
@@ -77,6 +78,15 @@ def test_a_target_that_is_not_here_is_shown_with_its_day(tmp_path: Path, folder:
 def test_what_was_not_asked_for_is_not_shown(tmp_path: Path, folder: Path, selector: str) -> None:
     packed(folder / "gpu.jsonl.xz", "no-peer")
     assert [column.key for column in shown(ran(tmp_path / "run.jsonl", selector)).columns] == ["dummy:accel"]
+
+
+def test_what_is_only_simulated_here_is_shown_where_it_was_measured(tmp_path: Path, folder: Path) -> None:
+    roles = {name: {**facts, "evidence": "measured"} for name, facts in sample.target("accel")["roles"].items()}
+    packed(folder / "gpu.jsonl.xz", "accel", "no-peer", roles=roles)
+    matrix = shown(ran(tmp_path / "run.jsonl", "dummy:*"))
+    assert [(column.key, column.recorded) for column in matrix.columns] == [
+        ("dummy:accel", ""), ("dummy:accel (recorded)", "2026-01-02"), ("dummy:no-peer", "2026-01-02"),
+    ]  # fmt: skip
 
 
 def test_of_two_records_the_newer_is_shown(tmp_path: Path, folder: Path) -> None:

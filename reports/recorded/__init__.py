@@ -23,23 +23,28 @@ FOLDER = Path(__file__).parent
 def beside(matrix: Matrix, run: Record) -> Matrix:
     """Return a run's matrix with a column for each recorded target that the run asked for and that isn't on this machine.
 
+    One that is only simulated here is shown too where it was measured elsewhere.
+
     Of several records of a target the newest is taken. One that can't be read is named in a note.
     """
     found: dict[str, Column] = {}
     notes: list[str] = []
     used: list[Record] = []
     selectors = list(_selectors(run.scope))
-    here = {column.target.name for column in matrix.columns}
+    here = {column.target.name: column.target.evidence for column in matrix.columns}
     for record in kept(notes):
-        taken = [t for t in record.targets.values() if t.available and t.name not in here and _wanted(t, selectors)]
+        wanted = [t for t in record.targets.values() if t.available and _wanted(t, selectors)]
+        taken = [t for t in wanted if t.name not in here or (t.evidence, here[t.name]) == ("measured", "simulated")]
         for target in taken:
-            found[target.name] = _column(record, target, matrix.cases)
+            key = f"{target.name} (recorded)" if target.name in here else target.name
+            found[target.name] = _column(key, record, target, matrix.cases)
         used += [record] if taken else []
     if not found:
         return replace(matrix, notes=(*matrix.notes, *notes))
     for date in dict.fromkeys(column.recorded for column in found.values()):
         names = [name for name, column in found.items() if column.recorded == date]
-        notes.append(f"{', '.join(names)}: recorded on another machine on {date}, not asked in this run (--no-recorded leaves it out)")
+        when = f"recorded on another machine on {date}, not asked in this run"
+        notes.append(f"{', '.join(names)}: {when}; --no-recorded leaves such answers out")
     rows = set(matrix.rows())
     columns = [replace(column, cells={case: cell for case, cell in column.cells.items() if case in rows}) for column in found.values()]
     shown = {name for column in columns for name in column.records}
@@ -76,8 +81,8 @@ def _wanted(target: Target, selectors: Sequence[Selector]) -> bool:
     return any(selector.chose(target.name, target.framework, target.device) for selector in selectors)
 
 
-def _column(record: Record, target: Target, known: Mapping[str, object]) -> Column:
+def _column(key: str, record: Record, target: Target, known: Mapping[str, object]) -> Column:
     own: dict[str, Cell] = {cell.case: cell for cell in record.cells.values() if cell.target == target.name}
     side = Side(target, own)
     cells = {case: side.cell(case) if case in known else cell for case, cell in own.items()}
-    return Column(target.name, target, (), (record.path.name,), cells, recorded=record.started[:10])
+    return Column(key, target, (), (record.path.name,), cells, recorded=record.started[:10])
