@@ -6,32 +6,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cases import catalogue
-from reports.gate import Report, Settings, gate, settings
+from reports.gate import settings
 from reports.kinds import KINDS
 from reports.verbs import ProblemError, main
-from tests.pairs import Cells, asked, pair, written
-
-ROOT = Path(__file__).parent.parent
-ADD = "placement/add/device-device"
-SUB = "placement/sub/device-device"
-MIXED = "placement/add/host-accelerator"
-TODAY = date(2026, 5, 1)
-
-
-def report(folder: Path, old: Cells, new: Cells, chosen: Settings | None = None, **changes: Any) -> Report:
-    return gate(*pair(folder, old, new, **changes), chosen or Settings(), today=TODAY)
-
-
-def kinds(found: Report) -> list[str]:
-    return [finding.change.kind for finding in found.findings]
-
+from tests.pairs import asked, pair, written
+from tests.test_gate import ADD, MIXED, ROOT
 
 Ask = Callable[..., tuple[int, str, str]]
 
