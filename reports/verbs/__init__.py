@@ -18,7 +18,7 @@ from reports import SUITE
 if TYPE_CHECKING:
     from cases import Case
 
-VERBS = ("targets", "cases", "explain", "show", "matrix", "gate", "upgrade", "history", "bisect", "port", "times")
+VERBS = ("targets", "cases", "explain", "show", "matrix", "gate", "upgrade", "history", "bisect", "port", "norm", "times")
 #: What was asked for can't be done, as the one sentence on standard error says.
 COULD_NOT = 2
 _EXAMPLES = """examples:
@@ -32,6 +32,7 @@ _EXAMPLES = """examples:
   python -m reports history jax 0.4.26..0.10.2
   python -m reports bisect moving/no-device/zeros-like jax 0.4.20..0.10.2
   python -m reports port torch:fake-cuda jax:cpu
+  python -m reports norm torch:cuda jax:gpu
   python -m reports times reports/out/latest.jsonl
 """
 

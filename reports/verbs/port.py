@@ -46,6 +46,7 @@ def register(verbs: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> None:
     """Compare two columns of the matrix."""
+    from reports.columns import column_of, known
     from reports.compare import columns
     from reports.matrix import build
     from reports.record import read
@@ -54,10 +55,10 @@ def run(chosen: argparse.Namespace) -> None:
     from reports.visible import visible
 
     catalogue()
-    matrix = build([read(path) for path in chosen.record]) if chosen.record else _known(chosen.here, chosen.there)
+    matrix = build([read(path) for path in chosen.record]) if chosen.record else known(chosen.here, chosen.there)
     for warning in matrix.warnings:
         say(visible(warning))
-    here, there = (_column(matrix.columns, name) for name in (chosen.here, chosen.there))
+    here, there = (column_of(matrix.columns, name) for name in (chosen.here, chosen.there))
     if here is there:
         raise ProblemError(f"FROM and TO are the same target, {here.key}")
     cases = matching(matrix.rows(), chosen.case, "case")
@@ -70,60 +71,6 @@ def run(chosen: argparse.Namespace) -> None:
     style = style_of()
     lines = _lines(here, there, compared, changes, style, full=not chosen.brief)
     written(style.fit("\n".join(lines) + "\n"), chosen.output)
-
-
-def _known(*names: str) -> Any:
-    """Return the matrix of the last record; where it lacks a target that of a recorded one which has them all, or of all of these."""
-    from reports.matrix import build
-    from reports.record import LATEST, RecordError, read
-    from reports.recorded import kept
-    from reports.verbs import ProblemError, say
-
-    def has(matrix: Any) -> bool:
-        try:
-            return all(_column(matrix.columns, name) for name in names)
-        except ProblemError:
-            return False
-
-    try:
-        last = [read(LATEST)]
-    except RecordError:
-        if LATEST.exists():
-            raise
-        last = []
-    matrix = build(last)
-    if last and has(matrix):
-        return matrix
-    notes: list[str] = []
-    recorded = kept(notes)
-    for records in (*([one] for one in reversed(recorded)), [*last, *recorded]):
-        other = build(records)
-        if has(other):
-            say(f"taken from {', '.join(record.path.name for record in records)}")
-            return other
-    for note in notes:
-        say(note)
-    return matrix if last else build(recorded)
-
-
-def _column(columns: Sequence[Any], name: str) -> Any:
-    """Return the column that a name means: its key, or its target's name where that is enough. Raises ProblemError."""
-    from difflib import get_close_matches
-
-    from reports.compare import plain
-    from reports.verbs import ProblemError
-
-    for key in (lambda c: c.key, lambda c: c.target.name, lambda c: plain(c.target), lambda c: plain(c.target).rpartition("=")[2]):
-        found = [column for column in columns if key(column) == name]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise ProblemError(f"{name} is more than one target: {', '.join(repr(column.key) for column in found)}; name one of them")
-    keys = [column.key for column in columns]
-    near = get_close_matches(name, keys, n=3, cutoff=0.5)
-    raise ProblemError(
-        f"no target {name!r} in the record; {'did you mean ' + ' or '.join(near) if near else 'there are ' + ', '.join(keys)}"
-    )
 
 
 def _json(here: Any, there: Any, compared: int, changes: Sequence[Any]) -> str:
