@@ -204,6 +204,9 @@ class Jax(JaxDevices):
             raise NotOffered("jax.device_put takes no may_alias in this version: ask jax 0.4.34 or later")
         return jax.device_put(x, device, may_alias=False)
 
+    def to_async(self, x: Any, device: Any) -> Any:
+        return jax.device_put(x, device)
+
     def to_both(self, x: Any, device: Any, dtype: Any) -> Any:
         """Convert with a device, where that takes one."""
         if not _takes(jnp.asarray, "device"):

@@ -16,6 +16,7 @@ from typing import Any
 
 from adapters.evaluate import YIELD, RefusedError
 from adapters.known import known, parse
+from adapters.loops import timed
 from adapters.phrases import Phrases
 from adapters.source import UnclearError, module
 from adapters.targets import GROUPS
@@ -212,7 +213,7 @@ class Reproducer:
             case "write_buffer":
                 return f"{args[0]}.write({args[1]})"
             case "time":
-                return self._timed(step["kw"], self._sizes.get(name, SIZE))
+                return timed(self.phrases, self._barrier, step["kw"], self._sizes.get(name, SIZE))
         before, expression = self.phrases.phrase(op, args, kw, prefix=name)
         if re.fullmatch(rf"{name}_\w+", expression):
             # A value that got a name on the way: let it be the step's own.
@@ -253,35 +254,6 @@ class Reproducer:
         except UnclearError as reason:
             return f"# then wait as {self.phrases.where} does ({reason})"
         return "\n".join(before if expression == "None" else [*before, expression])
-
-    def _timed(self, asked: Mapping[str, Any], size: int) -> str:
-        if self.phrases.facts.get("untimed"):
-            raise RefusedError("NotModelled", self.phrases.facts["untimed"])
-        device, dtype = self.phrases.argument(asked["device"]), self.phrases.argument(asked["dtype"])
-        shape = f"({size}, {size})"
-        value = f"2.0 / {size}" if asked["op"] == "matmul" else "0.5"
-        made, left = self.phrases.phrase("full", [shape, value, dtype, device], {}, prefix="left")
-        more, right = self.phrases.phrase("full", [shape, "3.0", dtype, device], {}, prefix="right")
-        call, result = self.phrases.phrase(asked["op"], ["left", "value"], {}, prefix="call")
-        operands = [*made, f"left = {left}", *more, f"right = {right}"]
-        names, read, shown = ["left", "right"], [], "returned {returned:.4f} s, "
-        if asked["end"] != "barrier":
-            other = asked["end"] == "read-other"
-            look, corner = self.phrases.phrase("corner", ["left" if other else "value"], {}, prefix="corner")
-            if other:
-                operands += [*look, f"other = {corner}"]
-                names, look, corner = [*names, "other"], [], "other"
-            last, item = self.phrases.phrase("item", [corner], {}, prefix="item")
-            read = [*look, *last, item, "read = time.perf_counter() - started"]
-            shown += "read {read:.4f} s, "
-        loop = [
-            "value = right", "started = time.perf_counter()", f"for _ in range({asked['chain']}):",
-            *(f"    {line}" for line in [*call, f"value = {result}"]), "returned = time.perf_counter() - started", *read,
-            *self._barrier(["value"]).splitlines(), "synchronised = time.perf_counter() - started",
-            f"print(f'{shown}synchronised {{synchronised:.4f}} s')",
-        ]  # fmt: skip
-        ready = self._barrier(names).splitlines()
-        return "\n".join([*operands, *ready, f"for _ in range({asked['rounds'] + 1}):", *(f"    {line}" for line in loop)])
 
     # --- what stands around ---------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from .base import Adapter, NotOffered
 #: Edge lengths of the square operands.
 LADDER = (64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384)
 #: The largest edge for operations that need memory rather than time: 256 MiB for each value in flight.
-LARGEST = {"add": 8192}
+LARGEST = {"add": 8192, "to_async": 4096}
 #: How the work of a loop grows with the edge.
 POWER = {"matmul": 3, "add": 2}
 #: Seconds of synchronised work that a loop should at least hold.
@@ -33,9 +33,11 @@ TRIES = 3
 
 def time_loop(
     adapter: Adapter, op: str, device: Any, dtype: Any, chain: int, rounds: int, end: str, at_most: float, at_least: float,
-    weight: float,
+    weight: float, source: Any = None, memory: str = "device",
 ) -> dict[str, Any]:  # fmt: skip
     """Time `rounds` loops of `chain` calls of a binary operation and return the raw times in seconds.
+
+    `to_async` is no such operation: a value in this `memory` of the `source` device is moved to the device, again and again.
 
     `end` is what follows the loop: `barrier` (wait for all), `read` (read one value of the result) or
     `read-other` (read a value that was there before), then wait. Each round gives `returned` (the
@@ -44,14 +46,15 @@ def time_loop(
     `at_most` or all at least `at_least` of the synchronised one; the loop should take `weight` times
     what its calls alone cost. With no rounds only single calls are timed, at the smallest size.
     """
-    for name in (op, "full", "corner", "item"):
+    for name in (op, "full", "corner", "item", *(["to_memory"] if memory != "device" else [])):
         if not hasattr(adapter, name):
             raise NotOffered(f"{adapter.framework} offers no {name}")
     size: int | None = LADDER[0]
     idle = 0.0
     calls: list[float] = []
     while size is not None:
-        loop = _Loop(adapter, op, size, device, dtype, chain, end)
+        operands = _moved(adapter, size, device, dtype, source, memory) if op == "to_async" else _computed(adapter, op, size, device, dtype)
+        loop = _Loop(adapter, size, chain, end, *operands)
         samples = loop.calls_alone()
         work = chain * min(samples)
         idle, calls = idle or work, calls or samples
@@ -95,15 +98,33 @@ def _agreeing(loop: _Loop, rounds: int, at_most: float, at_least: float) -> tupl
             return later, tries
 
 
+def _computed(adapter: Any, op: str, size: int, device: Any, dtype: Any) -> tuple[Any, Any, Any, list[Any]]:
+    """Return a call and its operands. Each call changes every element: a product doubles it, a sum adds a half."""
+    left = adapter.full((size, size), 2.0 / size if op == "matmul" else 0.5, dtype, device)
+    return getattr(adapter, op), left, adapter.full((size, size), 3.0, dtype, device), []
+
+
+def _moved(adapter: Any, size: int, device: Any, dtype: Any, source: Any, memory: str) -> tuple[Any, Any, Any, list[Any]]:
+    """Return a move and its operand. No move hangs on an earlier one, and so all that arrived are kept and waited for."""
+    value = adapter.full((size, size), 0.5, dtype, source)
+    if memory != "device":
+        value = adapter.to_memory(value, memory)
+    arrived: list[Any] = []
+
+    def move(left: Any, _: Any) -> Any:
+        result = adapter.to_async(left, device)
+        arrived.append(result)
+        return result
+
+    return move, value, value, arrived
+
+
 class _Loop:
     """A chain of calls on operands of one size."""
 
-    def __init__(self, adapter: Any, op: str, size: int, device: Any, dtype: Any, chain: int, end: str) -> None:
-        self.adapter, self.call, self.chain, self.end = adapter, getattr(adapter, op), chain, end
-        self.size = size
-        # Each call changes every element: a product doubles it, a sum adds a half.
-        self.left = adapter.full((size, size), 2.0 / size if op == "matmul" else 0.5, dtype, device)
-        self.start = adapter.full((size, size), 3.0, dtype, device)
+    def __init__(self, adapter: Any, size: int, chain: int, end: str, call: Any, left: Any, start: Any, arrived: list[Any]) -> None:
+        self.adapter, self.call, self.chain, self.end = adapter, call, chain, end
+        self.size, self.left, self.start, self.arrived = size, left, start, arrived
         self.other = adapter.corner(self.left)
         self.result = self.start
         adapter.barrier([self.left, self.start, self.other])
@@ -111,6 +132,7 @@ class _Loop:
     def round(self) -> dict[str, float]:
         """Run the loop once, from the start, and return its times."""
         adapter, call, left, value, clock = self.adapter, self.call, self.left, self.start, self.adapter.clock
+        self.arrived.clear()
         started = clock()
         for _ in range(self.chain):
             value = call(left, value)
@@ -118,7 +140,7 @@ class _Loop:
         if self.end != "barrier":
             adapter.item(self.other if self.end == "read-other" else adapter.corner(value))
             times["read"] = clock() - started
-        adapter.barrier([value])
+        adapter.barrier([value, *self.arrived])
         times["synchronised"] = clock() - started
         self.result = value
         return times
@@ -127,6 +149,7 @@ class _Loop:
         """Return what single calls take that are waited for."""
         times = []
         for _ in range(SAMPLES):
+            self.arrived.clear()
             started = self.adapter.clock()
             self.result = self.call(self.left, self.start)
             self.adapter.barrier([self.result])

@@ -199,6 +199,9 @@ class Torch(TorchDevices):
     def to_copy(self, x: Any, device: Any) -> Any:
         return x.to(device, copy=True)
 
+    def to_async(self, x: Any, device: Any) -> Any:
+        return x.to(device, non_blocking=True)
+
     def to_both(self, x: Any, device: Any, dtype: Any) -> Any:
         return x.to(device=device, dtype=dtype)
 

@@ -26,6 +26,7 @@ NAMES: Mapping[str, str] = {
     "expand": "expand broadcast_to broadcast_in_dim", "reshape": "reshape view",
     "set_tail": "setitem scatter dynamic_update_slice set assignment", "copy_": "copy copyto",
     "to": "to copy to_device to_copy device_put move", "to_copy": "to copy to_device to_copy device_put asarray move",
+    "to_async": "to copy to_device to_copy device_put move", "shard": "shard device_put distribute",
     "to_both": "to copy to_device to_copy device_put asarray astype move convert convert_element_type",
     "cast": "cast to astype convert conversion convert_element_type", "to_host_shortcut": "cpu to copy to_copy move",
     "to_accelerator_shortcut": "cuda to copy to_copy move",

@@ -259,7 +259,8 @@ class Lab:
             roles=frozenset(a["device"] for s in found for a in _flat(s) if "device" in a and a["device"] in ROLES)
             | {role for s in found for op, role in IMPLIED.items() if s.get("op") == op},
             dtypes=frozenset(a["dtype"] for s in found for a in _flat(s) if "dtype" in a),
-            operations=frozenset(s["op"] for s in found if s.get("op") in OPERATIONS),
+            operations=frozenset(s["op"] for s in found if s.get("op") in OPERATIONS)
+            | {s["kw"]["op"] for s in found if s.get("op") == "time"},
             timed=any(s.get("op") == "time" for s in found),
         )
 

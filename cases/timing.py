@@ -28,7 +28,9 @@ LONGER, ALIKE = 2.0, 1.5
 #: The part of a round's whole time below which no difference counts.
 SLIGHT = 0.02
 #: What one element is after so many calls, from 3: doubled by each product, half a unit more by each sum.
-AFTER: Mapping[str, Callable[[int], float]] = {"matmul": lambda calls: 3.0 * 2**calls, "add": lambda calls: 3.0 + calls / 2}
+AFTER: Mapping[str, Callable[[int], float]] = {
+    "matmul": lambda calls: 3.0 * 2**calls, "add": lambda calls: 3.0 + calls / 2, "to_async": lambda _: 0.5,
+}  # fmt: skip
 #: Products in reduced precision drift a few per cent in a chain; what was never computed is off by far more.
 DRIFT = 0.1
 
@@ -212,3 +214,28 @@ def _register(timed: _Timed) -> None:
 
 for _timed in TIMED:
     _register(_timed)
+
+
+# --- transfers ------------------------------------------------------------------------------------
+
+TRANSFER_WHY = "Input pipelines overlap copies with work: only from memory that the device can read by itself does the call return at once."
+
+
+def _register_transfer(name: str, memory: str, says: str, control: str) -> None:
+    @case(
+        f"time/transfer/{name}", LOOP,
+        question=f"A loop of moves from {says} memory of the host to the accelerator: does it return before they have arrived?",
+        why=TRANSFER_WHY, control=control, alone=True,
+    )  # fmt: skip
+    def _(lab: Lab) -> dict[str, Symbol]:
+        ask: Callable[..., Symbol] = lab.attempt.time
+        return {
+            "result": ask(
+                op="to_async", device=lab.accelerator, source=lab.host, memory=memory, dtype={"dtype": "float32"}, chain=CHAIN,
+                rounds=ROUNDS, end="barrier", at_most=AT_MOST, at_least=AT_LEAST, weight=WEIGHTY,
+            )
+        }  # fmt: skip
+
+
+_register_transfer("pageable", "device", "pageable", "moving/to-accelerator/object")
+_register_transfer("pinned", "pinned-host", "pinned", "moving/to-accelerator/pinned")

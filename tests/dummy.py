@@ -261,6 +261,9 @@ class Dummy(Adapter):
     def to_copy(self, x: Any, device: Any) -> Any:  # noqa: D102
         return t.move("to_copy", x, device, copy=True)
 
+    def to_async(self, x: Any, device: Any) -> Any:  # noqa: D102
+        return t.move("to_async", x, device, copy=True)
+
     def to_both(self, x: Any, device: Any, dtype: Any) -> Any:  # noqa: D102
         return t.move("to_both", x, device, dtype)
 

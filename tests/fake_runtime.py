@@ -49,7 +49,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     ),
     "viewing": ("element", "tail", "transpose", "expand", "reshape", "corner", "member"),
     "writing": ("add_", "set_tail", "copy_", "add_out"),
-    "moving": ("to", "to_copy", "to_both", "to_host_shortcut", "to_accelerator_shortcut", "move_module", "loader_to"),
+    "moving": ("to", "to_copy", "to_async", "to_both", "to_host_shortcut", "to_accelerator_shortcut", "move_module", "loader_to"),
     "loading": ("load",),
     "sharding": ("shard",),
     "pinning": ("to_memory",),
