@@ -97,7 +97,7 @@ def test_only_the_suites_own_colours_reach_a_terminal(hostile: Path) -> None:
     for compact in (False, True):
         text = terminal.render(merged, Style(200, colour=True), compact=compact, deviations_first=True)
         assert "\x1b[31m" not in text
-        assert not STEERS.search(re.sub(r"\x1b\[(1|2|32|36|33|1;31|1;33|0)m", "", text))
+        assert not STEERS.search(re.sub(r"\x1b\[(1|2|32|36|33|35|1;31|1;33|1;7;31|0)m", "", text))
     assert not STEERS.search(markdown.render(merged, deviations_first=True))
 
 
