@@ -38,7 +38,7 @@ def check(path: Path, case: str, target: str) -> None:
     """Ask every verb about a record; what comes out is text, JSON or a page, or one sentence."""
     page, data = path.with_suffix(".html"), path.with_suffix(".json")
     for arguments in (
-        ["show", path], ["show", path, "--json"], ["matrix", path], ["matrix", path, path, "--full", "--deviations-first", "--width", 60],
+        ["show", path], ["show", path, "--json"], ["matrix", path], ["matrix", path, "--full", "--deviations-first", "--width", 60],
         ["matrix", path, "--format", "markdown", "--deviations-first"], ["matrix", path, "--format", "json"],
         ["matrix", path, "--format", "html", "--output", page], ["matrix", path, "--format", "json", "--output", data],
         ["explain", case, "--record", path, "--target", target], ["explain", case, "--record", path, "--target", target, "--script"],
