@@ -101,6 +101,8 @@ class TorchDevices(Adapter):
         super().__init__(kind, roles)
         self.fake = kind.startswith("fake-")
         self.untimed = _IDLE if self.fake or kind == "meta" else ""
+        #: Whether a program made another device the current one.
+        self.switched = False
 
     def spelling(self, name: str, spelled: str) -> str:
         """Spell a device as a string or an object, with an index or without."""
@@ -142,6 +144,8 @@ class TorchDevices(Adapter):
         if name == "default-device":
             return self.default_device(*args)
         if name == "current-device" and self.kind in ("cuda", "fake-cuda"):
+            if self.fake:
+                self._forget()
             return self.current_device(*args)
         if name == "inference":
             return torch.inference_mode()
@@ -162,10 +166,15 @@ class TorchDevices(Adapter):
         torch.set_grad_enabled(True)
         if not self.fake:
             torch.manual_seed(0)
-            return
+        elif self.switched:
+            self._forget()
+            self.switched = False
+
+    def _forget(self) -> None:
+        """Let FakeTensor forget where a call's result is: it goes by the call's words, which mean another device under another current one."""
         from torch._subclasses.fake_tensor import FakeTensorMode
 
-        # It remembers where a call's result is by the call's words, which mean another device when another one is current.
+        self.switched = True
         if hasattr(FakeTensorMode, "cache_clear"):
             FakeTensorMode.cache_clear()
 
