@@ -103,6 +103,8 @@ class TorchDevices(Adapter):
         self.untimed = _IDLE if self.fake or kind == "meta" else ""
         #: Whether a program made another device the current one.
         self.switched = False
+        if self.fake:
+            self.scope = self._noted  # type: ignore[method-assign]  # beside what `scope` says, which scripts show
 
     def spelling(self, name: str, spelled: str) -> str:
         """Spell a device as a string or an object, with an index or without."""
@@ -144,8 +146,6 @@ class TorchDevices(Adapter):
         if name == "default-device":
             return self.default_device(*args)
         if name == "current-device" and self.kind in ("cuda", "fake-cuda"):
-            if self.fake:
-                self._forget()
             return self.current_device(*args)
         if name == "inference":
             return torch.inference_mode()
@@ -170,8 +170,13 @@ class TorchDevices(Adapter):
             self._forget()
             self.switched = False
 
+    def _noted(self, name: str, *args: Any) -> Any:
+        if name == "current-device":
+            self._forget()
+        return type(self).scope(self, name, *args)
+
     def _forget(self) -> None:
-        """Let FakeTensor forget where a call's result is: it goes by the call's words, which mean another device under another current one."""
+        """Let FakeTensor forget where calls' results are: it goes by their words, which mean another device while another is current."""
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         self.switched = True
