@@ -101,10 +101,6 @@ class TorchDevices(Adapter):
         super().__init__(kind, roles)
         self.fake = kind.startswith("fake-")
         self.untimed = _IDLE if self.fake or kind == "meta" else ""
-        #: Whether a program made another device the current one.
-        self.switched = False
-        if self.fake:
-            self.scope = self._noted  # type: ignore[method-assign]  # beside what `scope` says, which scripts show
 
     def spelling(self, name: str, spelled: str) -> str:
         """Spell a device as a string or an object, with an index or without."""
@@ -166,27 +162,13 @@ class TorchDevices(Adapter):
         torch.set_grad_enabled(True)
         if not self.fake:
             torch.manual_seed(0)
-        elif self.switched:
-            self._forget()
-            self.switched = False
-
-    def _noted(self, name: str, *args: Any) -> Any:
-        if name == "current-device":
-            self._forget()
-        return type(self).scope(self, name, *args)
-
-    def _forget(self) -> None:
-        """Let FakeTensor forget where calls' results are: it goes by their words, which mean another device while another is current."""
+            return
         from torch._subclasses.fake_tensor import FakeTensorMode
 
-        self.switched = True
+        # It remembers where calls' results are by their words, which mean another device under another current one, and what
+        # it remembers is made otherwise than what it doesn't: a parameter made anew can't be swapped, a remembered one can.
         if hasattr(FakeTensorMode, "cache_clear"):
             FakeTensorMode.cache_clear()
-
-    def warm(self) -> None:
-        """FakeTensor's first operation imports much."""
-        with self.around():
-            torch.ones(2, device=self.device("accelerator")) + 1
 
     def barrier(self, values: list[Any]) -> None:
         """Synchronise the accelerator; the host computes when called."""
