@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.targets import Selector, SelectorError, parse
-from reports.cells import Cell, Target
+from reports.cells import Target
 from reports.derive import Side
 from reports.matrix import Column, Matrix
 from reports.record import Record, RecordError, read
@@ -23,35 +23,28 @@ FOLDER = Path(__file__).parent
 def beside(matrix: Matrix, run: Record) -> Matrix:
     """Return a run's matrix with a column for each recorded target that the run asked for and that isn't on this machine.
 
-    One that is only simulated here is shown too where it was measured elsewhere.
-
-    Of several records of a target the newest is taken. One that can't be read is named in a note.
+    One that is only simulated here is shown too where it was measured elsewhere. Of several records of a target the newest is taken.
+    One that can't be read is named in a note.
     """
-    found: dict[str, Column] = {}
     notes: list[str] = []
-    used: list[Record] = []
     selectors = list(_selectors(run.scope))
     here = {column.target.name: column.target.evidence for column in matrix.columns}
+    newest: dict[str, tuple[Record, Target]] = {}
     for record in kept(notes):
-        wanted = [t for t in record.targets.values() if t.available and _wanted(t, selectors)]
-        taken = [t for t in wanted if t.name not in here or (t.evidence, here[t.name]) == ("measured", "simulated")]
-        for target in taken:
-            key = f"{target.name} (recorded)" if target.name in here else target.name
-            found[target.name] = _column(key, record, target, matrix.cases)
-        used += [record] if taken else []
-    if not found:
-        return replace(matrix, notes=(*matrix.notes, *notes))
-    for date in dict.fromkeys(column.recorded for column in found.values()):
-        names = [name for name, column in found.items() if column.recorded == date]
+        for target in record.targets.values():
+            better = target.name not in here or (target.evidence, here[target.name]) == ("measured", "simulated")
+            if target.available and better and _wanted(target, selectors):
+                newest[target.name] = record, target
+    columns = [_column(f"{name} (recorded)" if name in here else name, *found, matrix) for name, found in newest.items()]
+    for date in dict.fromkeys(column.recorded for column in columns):
+        names = [column.target.name for column in columns if column.recorded == date]
         when = f"recorded on another machine on {date}, not asked in this run"
         notes.append(f"{', '.join(names)}: {when}; --no-recorded leaves such answers out")
-    rows = set(matrix.rows())
-    columns = [replace(column, cells={case: cell for case, cell in column.cells.items() if case in rows}) for column in found.values()]
-    shown = {name for column in columns for name in column.records}
+    used = sorted({(record.started, record.path.name, record.suite) for record, _ in newest.values()})
     return replace(
         matrix, columns=(*matrix.columns, *columns), notes=(*matrix.notes, *notes),
-        absent={name: why for name, why in matrix.absent.items() if name not in found},
-        records=(*matrix.records, *((r.path.name, r.started, r.suite) for r in used if r.path.name in shown)),
+        absent={name: why for name, why in matrix.absent.items() if name not in newest},
+        records=(*matrix.records, *((name, started, suite) for started, name, suite in used)),
     )  # fmt: skip
 
 
@@ -81,8 +74,9 @@ def _wanted(target: Target, selectors: Sequence[Selector]) -> bool:
     return any(selector.chose(target.name, target.framework, target.device) for selector in selectors)
 
 
-def _column(key: str, record: Record, target: Target, known: Mapping[str, object]) -> Column:
-    own: dict[str, Cell] = {cell.case: cell for cell in record.cells.values() if cell.target == target.name}
+def _column(key: str, record: Record, target: Target, matrix: Matrix) -> Column:
+    rows = set(matrix.rows())
+    own = {cell.case: cell for cell in record.cells.values() if cell.target == target.name}
     side = Side(target, own)
-    cells = {case: side.cell(case) if case in known else cell for case, cell in own.items()}
+    cells = {case: side.cell(case) if case in matrix.cases else cell for case, cell in own.items() if case in rows}
     return Column(key, target, (), (record.path.name,), cells, recorded=record.started[:10])
