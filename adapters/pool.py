@@ -150,9 +150,9 @@ class Pool:
             self._done[key] = cell
             self._changed.notify_all()
 
-    def give(self, key: tuple[str, str], cell: dict[str, Any]) -> None:
-        """Keep a cell that was known without asking."""
-        self._keep(key, cell)
+    def give(self, request: Request, reply: dict[str, Any], writer: Writer) -> None:
+        """Hand on what is known without asking, while the workers are busy: call it after `ask`."""
+        self._finish(replace(request, after=None), [reply], writer)
 
     def _awaited(self, key: tuple[str, str]) -> dict[str, Any] | None:
         """Return a cell when it is done; None when the run ended before."""

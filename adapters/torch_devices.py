@@ -161,7 +161,8 @@ class TorchDevices(Adapter):
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         if not self.fake:
-            torch.manual_seed(0)
+            # Where only the host draws numbers the seed of its generator is enough; all others' would be noted, each with a stack.
+            (torch.default_generator if self.kind in ("cpu", "meta") else torch).manual_seed(0)
             return
         from torch._subclasses.fake_tensor import FakeTensorMode
 

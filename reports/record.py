@@ -77,8 +77,10 @@ _MOST = 1 << 29
 _JSON = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
-def read(path: Path, only: Set[str] | None = None, *, seen: dict[bytes, Cell] | None = None) -> Record:
-    """Read a record, or of its cells only those of some cases. Raises RecordError; a truncated one is returned with `complete=False`.
+def read(path: Path, only: Set[str] | None = None, *, of: Set[str] | None = None, seen: dict[bytes, Cell] | None = None) -> Record:
+    """Read a record, or of its cells `only` those of some cases, or those `of` some targets.
+
+    Raises RecordError; a truncated one is returned with `complete=False`.
 
     It may be compressed, as records that are kept are. Records that are read with one `seen` share the cells that are alike in
     both, which most are when a release follows another: those needn't be taken apart a second time.
@@ -97,6 +99,8 @@ def read(path: Path, only: Set[str] | None = None, *, seen: dict[bytes, Cell] | 
             break
         if only is not None and (named := _NAMED.match(text)) and named[1].decode() not in only:
             continue
+        if of is not None and (named := _TARGET.match(text)) and named[1].decode("utf-8", "replace") not in of:
+            continue
         name, seconds, alike = _apart(text) if seen is not None else ("", None, b"")
         if seen is not None and alike in seen and name in targets:
             cell = Cell(**{**vars(seen[alike]), "target": name, "seconds": seconds})
@@ -110,7 +114,7 @@ def read(path: Path, only: Set[str] | None = None, *, seen: dict[bytes, Cell] | 
             if seen is not None and alike:
                 seen[alike] = cell
             cells[cell.target, cell.case] = _merged(cells.get((cell.target, cell.case)), cell)
-    if footer is not None and only is not None:
+    if footer is not None and (only is not None or of is not None):
         footer = {**footer, "cells": len(cells)}
     return _record(path, header, targets, cells, footer, whole)
 

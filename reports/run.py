@@ -47,7 +47,8 @@ class Run:
         try:
             self._catalogue = catalogue()
             check(self._catalogue, {name: one.answers.words for name, one in self._catalogue.items()})
-            self.cases = [one.id for one in self._choose(option.case)]
+            #: The chosen cases' ids in the order in which they are asked: those that are asked alone come last.
+            self.cases = [one.id for one in sorted(self._choose(option.case), key=lambda one: one.alone)]
             self._known = known = adapters(option.adapter)
             self._typed = [parse(text) for text in option.target or named]
             self._selectors = self._typed or [Selector(name, "*") for name in known]
@@ -110,21 +111,22 @@ class Run:
             self._writer = Writer(Path(self._option.record) if self._option.record else default_path(), self._header(found))
         except RecordError as error:
             raise Failure(str(error)) from error
-        requests = []
+        requests, known = [], []
         for target, name in [*sorted(self._controls()), *pairs]:
             one = self._catalogue[name]
-            known = applicable(one, found[target])
             request = Request(
                 target, name, one.program.wire(), fresh=one.fresh, environment=one.environment, alone=one.alone, times=self._times,
                 after=(target, one.control) if one.control and (target, name) in self._selected else None,
             )  # fmt: skip
-            if known:
-                self._pool.give(request.key, self._write(request, [{"status": known[0], "why": known[1]}]))
+            if why := applicable(one, found[target]):
+                known.append((request, why))
             else:
                 requests.append(request)
         if self._seed is not None:
             random.Random(self._seed).shuffle(requests)  # noqa: S311  an order, not a secret
         self._pool.ask(requests, self._write)
+        for request, (status, said) in known:
+            self._pool.give(request, {"status": status, "why": said}, self._write)
 
     def _controls(self) -> set[tuple[str, str]]:
         """Return the controls of what was selected that weren't: an answer must not depend on what else was selected."""

@@ -118,6 +118,23 @@ def test_a_damaged_one_costs_a_note_and_not_the_page(tmp_path: Path, folder: Pat
     assert "can't be unpacked" in matrix.notes[0]
 
 
+def test_one_that_is_damaged_within_costs_a_note_too(tmp_path: Path, folder: Path) -> None:
+    path = packed(folder / "bad.jsonl.xz", "no-peer")
+    header, first, *rest = lzma.decompress(path.read_bytes()).split(b"\n")
+    path.write_bytes(lzma.compress(b"\n".join([header, first[:-9], *rest])))
+    matrix = shown(ran(tmp_path / "run.jsonl", "dummy:*"))
+    assert len(matrix.columns) == 1
+    assert "line 2 is damaged" in matrix.notes[0]
+
+
+def test_only_targets_that_are_shown_are_read(tmp_path: Path, folder: Path) -> None:
+    path = packed(folder / "two.jsonl.xz", "no-peer", "accel")
+    some = read(path, of={"dummy:accel"})
+    assert {cell.target for cell in some.cells.values()} == {"dummy:accel"}
+    assert some.complete
+    assert set(some.cells) == {key for key in read(path).cells if key[0] == "dummy:accel"}
+
+
 def test_deviations_of_the_run_alone_are_counted_in_the_headline(tmp_path: Path, folder: Path) -> None:
     from reports.headline import headline
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -147,3 +148,20 @@ def test_no_framework_is_imported_in_pytests_own_processes(tmp_path: Path, recor
     found = [json.loads(path.read_text()) for path in tmp_path.glob("*.json")]
     assert len(found) == 3  # the controller and two workers
     assert found == [[], [], []]
+
+
+def test_items_come_question_by_question_in_every_worker(record: Path) -> None:
+    two = ("--target", "dummy:accel", "--target", "dummy:host-only")
+    said = ask(*DUMMY, *two, *FEW, "-v", "-n", "0", f"--record={record}")
+    asked = re.findall(r"(dummy:[a-z-]+)::placement/matmul/([a-z-]+)", said)[: 2 * NUMBER]
+    assert [target for target, _ in asked] == ["dummy:accel", "dummy:host-only"] * NUMBER
+    assert [case for _, case in asked[::2]] == [case for _, case in asked[1::2]]
+    tree = ask(*DUMMY, *two, *FEW, "--collect-only")
+    assert tree.count("<TargetCases dummy:accel>") == 1, "a list of what there is stays a tree"
+
+
+def test_a_report_of_other_tools_has_every_item_once(tmp_path: Path, record: Path) -> None:
+    kept = tmp_path / "junit.xml"
+    ask(*DUMMY, "--target", "dummy:accel", *FEW, "-n", "2", f"--record={record}", f"--junitxml={kept}")
+    names = re.findall(r'<testcase [^>]*name="([^"]+)"', kept.read_text())
+    assert sorted(names) == sorted(case for _, case in cells(record))

@@ -6,7 +6,7 @@ again by today's code wherever the question is still the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,23 @@ def beside(matrix: Matrix, run: Record) -> Matrix:
     notes: list[str] = []
     selectors = list(_selectors(run.scope))
     here = {column.target.name: column.target.evidence for column in matrix.columns}
-    newest: dict[str, tuple[Record, Target]] = {}
-    for record in kept(notes):
+    # Which record a target is taken from, its header tells: most of the cells need not be read.
+    chosen: dict[str, Record] = {}
+    for record in kept(notes, of=frozenset()):
         for target in record.targets.values():
             better = target.name not in here or (target.evidence, here[target.name]) == ("measured", "simulated")
             if target.available and better and _wanted(target, selectors):
-                newest[target.name] = record, target
+                chosen[target.name] = record
+    newest: dict[str, tuple[Record, Target]] = {}
+    for path in dict.fromkeys(record.path for record in chosen.values()):
+        these = {name for name, other in chosen.items() if other.path == path}
+        try:
+            record = read(path, of=these)
+        except RecordError as error:
+            notes.append(str(error))
+            continue
+        newest.update({name: (record, record.targets[name]) for name in these})
+    newest = {name: newest[name] for name in chosen if name in newest}
     columns = [_column(f"{name} (recorded)" if name in here else name, *found, matrix) for name, found in newest.items()]
     for date in dict.fromkeys(column.recorded for column in columns):
         names = [column.target.name for column in columns if column.recorded == date]
@@ -48,12 +59,12 @@ def beside(matrix: Matrix, run: Record) -> Matrix:
     )  # fmt: skip
 
 
-def kept(notes: list[str]) -> list[Record]:
-    """Return what is recorded, oldest first; what can't be read is added to the notes."""
+def kept(notes: list[str], *, of: Set[str] | None = None) -> list[Record]:
+    """Return what is recorded, with its cells `of` some targets or of all, oldest first; what can't be read is added to the notes."""
     found: list[Record] = []
     for path in sorted(FOLDER.glob("*.jsonl.xz")):
         try:
-            found.append(read(path))
+            found.append(read(path, of=of))
         except RecordError as error:
             notes.append(str(error))
     return sorted(found, key=lambda record: record.started)
