@@ -127,7 +127,7 @@ def test_one_that_is_damaged_within_costs_a_note_too(tmp_path: Path, folder: Pat
     assert "line 2 is damaged" in matrix.notes[0]
 
 
-def test_only_targets_that_are_shown_are_read(tmp_path: Path, folder: Path) -> None:
+def test_only_targets_that_are_shown_are_read(folder: Path) -> None:
     path = packed(folder / "two.jsonl.xz", "no-peer", "accel")
     some = read(path, of={"dummy:accel"})
     assert {cell.target for cell in some.cells.values()} == {"dummy:accel"}
