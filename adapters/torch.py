@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .base import NotModelled, NotOffered
+from .base import WHOLE, NotModelled, NotOffered
 from .torch_devices import TorchDevices
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class Torch(TorchDevices):
         flat = value.detach().to("cpu").reshape(-1)
         if flat.element_size() < 4 and flat.dtype.is_floating_point:  # tolist of the narrowest needs a wider type
             flat = flat.to(torch.float32)
-        return flat.tolist()
+        # Of a large one only some elements are looked at.
+        return flat.tolist() if flat.numel() <= WHOLE else flat
 
     def metadata(self, x: Any) -> Any:
         return x.device, x.dtype
