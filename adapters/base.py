@@ -23,6 +23,9 @@ from typing import Any, ClassVar, Iterator
 WHOLE = 64
 #: Devices that are not there, to be refused.
 MISSING = ("absent", "out-of-range", "misspelt")
+#: The part of a GPU's memory that one worker allocates at most, where its framework can be told so: whoever else works there keeps
+#: half of it while two frameworks are asked.
+GPU_SHARE = 0.25
 #: Where Linux tells the version of NVIDIA's driver.
 _DRIVER = "/proc/driver/nvidia/version"
 

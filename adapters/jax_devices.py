@@ -9,9 +9,9 @@ import contextlib
 import os
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, MutableMapping
 
-from .base import Adapter, NotOffered, Unavailable, role
+from .base import GPU_SHARE, Adapter, NotOffered, Unavailable, role
 
 if TYPE_CHECKING:
     import jax
@@ -61,11 +61,11 @@ class JaxDevices(Adapter):
 
     @classmethod
     def start(cls) -> None:
-        """Import JAX with three host devices, without taking a GPU's whole memory, and with kernels kept."""
+        """Import JAX with three host devices, with a share of a GPU's memory at most, and with kernels kept."""
         flags = os.environ.get("XLA_FLAGS", "")
         if _FORCE not in flags.split():
             os.environ["XLA_FLAGS"] = (flags + " " + _FORCE).strip()
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        _limit_memory(os.environ)
         super().start()
         _keep_kernels()
         try:
@@ -149,6 +149,17 @@ class JaxDevices(Adapter):
         """After a CUDA error other than a failed allocation, the context is unusable."""
         text = str(error)
         return "CUDA_ERROR" in text and "CUDA_ERROR_OUT_OF_MEMORY" not in text
+
+
+def _limit_memory(environment: MutableMapping[str, str]) -> None:
+    """Let JAX take a GPU's memory as it needs it, and a share at most; what the user has set himself wins.
+
+    The fraction is the limit of a pool that grows too. It has two names: the older one is what every version knows, and
+    versions that know both refuse to start where both are set.
+    """
+    environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    if "XLA_CLIENT_MEM_FRACTION" not in environment:
+        environment.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", str(GPU_SHARE))
 
 
 def _devices(platform: str) -> tuple[list[Any], str]:

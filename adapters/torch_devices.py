@@ -6,9 +6,10 @@ What changes with a new kind of device, a new build or a new simulation stands h
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING, Any, ClassVar, Iterator
 
-from .base import Adapter, NotModelled, role
+from .base import GPU_SHARE, Adapter, NotModelled, role
 
 if TYPE_CHECKING:
     import torch
@@ -170,6 +171,18 @@ class TorchDevices(Adapter):
         # it remembers is made otherwise than what it doesn't: a parameter made anew can't be swapped, a remembered one can.
         if hasattr(FakeTensorMode, "cache_clear"):
             FakeTensorMode.cache_clear()
+
+    def warm(self) -> None:
+        """Limit what this process allocates on the target's GPUs, unless the user has set a share himself.
+
+        Doing so starts CUDA on them, so it is left until somebody asks about them: the end of each such program synchronises them all.
+        """
+        own = (os.environ.get(name, "") for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"))
+        if self.kind != "cuda" or any("per_process_memory_fraction" in settings for settings in own):
+            return
+        for name in ("accelerator", "peer"):
+            if name in self.roles:
+                torch.cuda.set_per_process_memory_fraction(GPU_SHARE, self.device(name))
 
     def barrier(self, values: list[Any]) -> None:
         """Synchronise the accelerator; the host computes when called."""

@@ -1,0 +1,73 @@
+"""A worker takes a set share of a GPU's memory at most, and touches no GPU before somebody asks about one."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from adapters.base import GPU_SHARE
+from adapters.jax_devices import _limit_memory
+from adapters.torch import Torch
+
+NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+ROLES = {
+    name: {"name": text, "expression": f"torch.device({text!r})", "evidence": "measured"}
+    for name, text in (("host", "cpu"), ("accelerator", "cuda:0"), ("alias", "cuda"), ("peer", "cuda:1"))
+}
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
+    """Put a PyTorch in place that only notes what it is limited to."""
+    noted: list[tuple[float, str]] = []
+    cuda = SimpleNamespace(set_per_process_memory_fraction=lambda share, device: noted.append((share, device)))
+    monkeypatch.setattr("adapters.torch_devices.torch", SimpleNamespace(cuda=cuda, device=str), raising=False)
+    monkeypatch.setattr("adapters.torch.torch", SimpleNamespace(device=str), raising=False)
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    return noted
+
+
+def warmed(kind: str, *roles: str) -> None:
+    Torch(kind, {name: ROLES[name] for name in roles}).warm()
+
+
+def test_each_gpu_that_is_asked_about_is_limited_once_before_the_first_question(limits: list[tuple[float, str]]) -> None:
+    warmed("cuda", "host", "accelerator", "alias")
+    assert limits == [(GPU_SHARE, "cuda:0")]
+    warmed("cuda", *ROLES)
+    assert limits[1:] == [(GPU_SHARE, "cuda:0"), (GPU_SHARE, "cuda:1")]
+
+
+@pytest.mark.parametrize("kind", ["cpu", "meta", "fake-cuda", "mps", "vendor"])
+def test_no_other_question_starts_cuda(limits: list[tuple[float, str]], kind: str) -> None:
+    warmed(kind, *ROLES)
+    assert limits == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_share_that_the_user_set_for_pytorch_wins(limits: list[tuple[float, str]], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "expandable_segments:True")
+    warmed("cuda", *ROLES)
+    assert len(limits) == 2
+    monkeypatch.setenv(name, "expandable_segments:True,per_process_memory_fraction:0.9")
+    warmed("cuda", *ROLES)
+    assert len(limits) == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "limited"),
+    [
+        ({}, {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_PYTHON_CLIENT_MEM_FRACTION": str(GPU_SHARE)}),
+        ({"XLA_PYTHON_CLIENT_PREALLOCATE": "true"}, {"XLA_PYTHON_CLIENT_MEM_FRACTION": str(GPU_SHARE)}),
+        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": ".9"}, {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
+        # JAX refuses to start where both names of the fraction are set.
+        ({"XLA_CLIENT_MEM_FRACTION": ".9"}, {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
+    ],
+)
+def test_jax_is_limited_by_its_environment_where_the_user_has_not_done_so(found: dict[str, str], limited: dict[str, str]) -> None:
+    environment: dict[str, Any] = dict(found)
+    _limit_memory(environment)
+    assert environment == {**found, **limited}
