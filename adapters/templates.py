@@ -126,6 +126,8 @@ class Templates:
 
     def _timed(self, asked: Mapping[str, Any], size: int) -> str:
         """Return a loop that is timed: the operands, the calls, and where a value is read before the wait, that."""
+        if asked["op"] == "to_async":
+            return self._moved(asked, size)
         square = [[size, size], 2.0 / size if asked["op"] == "matmul" else 0.5, asked["dtype"], asked["device"]]
         made = {"left": self._expression("full", square), "right": self._expression("full", [square[0], 3.0, *square[2:]])}
         corner = self._expression("corner", [{"ref": "left" if asked["end"] == "read-other" else "value"}])
@@ -137,6 +139,16 @@ class Templates:
         wait = self._filled("barrier", [self._role(asked["device"])])
         values = [operands, str(asked["chain"]), str(asked["rounds"] + 1), call, wait, read]
         return self._filled("timed" if asked["end"] == "barrier" else "timed/read", values)
+
+    def _moved(self, asked: Mapping[str, Any], size: int) -> str:
+        """Return a loop of moves: what is moved, and the moves."""
+        left = {"ref": "left"}
+        operands = [self._expression("full", [[size, size], 0.5, asked["dtype"], asked["source"]])]
+        if asked["memory"] != "device":
+            operands.append(self._expression("to_memory", [left, asked["memory"]]))
+        call, wait = self._expression(asked["op"], [left, asked["device"]]), self._filled("barrier", [self._role(asked["device"])])
+        made = "\n".join(self._filled("let", ["left", expression]) for expression in operands)
+        return self._filled("timed/moved", [made, str(asked["chain"]), str(asked["rounds"] + 1), call, wait])
 
     def _expression(self, op: str, args: list[Any]) -> str:
         """Return an operation's phrase with arguments in its places: the one for a plain number, or for a word, where that stands there."""

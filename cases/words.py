@@ -34,7 +34,7 @@ OPERATIONS: Mapping[str, str] = {
     "add_": "in-place sum", "set_tail": "slice assignment x[start:] = y", "copy_": "copy into",
     "to": "move to a device", "to_copy": "move to a device, asking for a copy", "to_both": "move to a device and a dtype at once",
     "shard": "spread over two devices",
-    "to_async": "move without waiting, where the framework has a call for it",
+    "to_async": "move by the call that need not wait: the ordinary one, where there is no other",
     "cast": "change the dtype", "to_host_shortcut": "the framework's short way to the host",
     "to_accelerator_shortcut": "the framework's short way to the accelerator",
     "device_of": "the device that a tensor says it is on",

@@ -178,6 +178,7 @@ def test_a_timed_loop_is_code() -> None:
     phrases = {
         **PHRASES, "corner": "{0}.i((0, 0))?", "item": "{0}.to_scalar()?", "value": "{0}.clone()",
         "timed": "{0} | {1} times {3}, {2} rounds | {4}", "timed/read": "{0} | {1} times {3}, {2} rounds | {5} | {4}",
+        "timed/moved": "{0} | {1} moves {3}, {2} rounds | {4}", "to_async": "{0}.to_device(&{1})?", "to_memory": "{0}.pin()?",
     }  # fmt: skip
     asked = {"op": "matmul", "chain": 20, "rounds": 3, "device": {"device": "device"}, "dtype": F32, "end": "barrier"}
     seen = {"steps": {"s1": {"value": {"size": 384}}}}
@@ -196,6 +197,11 @@ def test_a_timed_loop_is_code() -> None:
     assert timed(end="read") == f"{operands} | {loop} | value.clone().i((0, 0))?.to_scalar()? | accelerator.synchronize()?;"
     other = f"{operands}\nlet other = left.clone().i((0, 0))?; | {loop} | other.clone().to_scalar()? | accelerator.synchronize()?;"
     assert timed(end="read-other") == other
+    moves = {"op": "to_async", "source": {"device": "host"}, "device": {"device": "accelerator"}}
+    left = "let left = Tensor::full(0.5f32, (384, 384), &host)?;"
+    loop = "20 moves left.clone().to_device(&accelerator)?, 4 rounds | accelerator.synchronize()?;"
+    assert timed(**moves, memory="device") == f"{left} | {loop}"
+    assert timed(**moves, memory="pinned-host") == f"{left}\nlet left = left.clone().pin()?; | {loop}"
     (line,) = Templates(GPU).lines({"steps": [{"id": "s1", "op": "time", "kw": asked}]})
     assert (line.runs, line.code) == (False, "// time: there is no phrase for it")
 

@@ -103,6 +103,8 @@ fn values<const D: usize, K: Basic + TensorKind>() -> Vec<Operation<Burn>> {
         reshape(x: Tensor<D, K>, shape: [usize; D]) => x.reshape(shape);
         set_tail(x: Tensor<D, K>, start: usize, y: Tensor<D, K>) => x.slice_assign([start..], y);
         to(x: Tensor<D, K>, device: Device) => x.to_device(&device);
+        // There is one move, so that whether it waits is asked of it.
+        to_async(x: Tensor<D, K>, device: Device) => x.to_device(&device);
         to_list(x: Variable) as "{0}.try_to_vec_as::<f64>().unwrap()" => x.read()?;
     }
 }

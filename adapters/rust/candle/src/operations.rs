@@ -90,6 +90,8 @@ pub fn table() -> Vec<Operation<Candle>> {
         copy_(x: Tensor, y: Tensor) as "{0}.slice_set(&{1}, 0, 0)?" => { x.slice_set(&y, 0, 0)?; x };
 
         to(x: Tensor, device: Device) => x.to_device(&device)?;
+        // There is one move, so that whether it waits is asked of it.
+        to_async(x: Tensor, device: Device) => x.to_device(&device)?;
         to_copy(x: Tensor, device: Device) => x.to_device(&device)?.copy()?;
         cast(x: Tensor, dtype: DType) => x.to_dtype(dtype)?;
         device_of(x: Tensor) => x.device().clone();

@@ -107,7 +107,12 @@ impl<F: Framework> Runner<'_, F> {
             Some(place) => self.device(place)?,
             None => return malformed("a loop is timed on a device"),
         };
-        let Some(asked) = timing::Question::parse(question, device) else {
+        let source = match question.get("source").map(place) {
+            Some(Some(place)) => Some(self.device(place)?),
+            Some(None) => return malformed("a value is moved from a device"),
+            None => None,
+        };
+        let Some(asked) = timing::Question::parse(question, device, source) else {
             return malformed(format!("no question of time: {question:.300}"));
         };
         let facts = self.call(|own| match own.framework.untimed() {

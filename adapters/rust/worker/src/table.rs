@@ -21,6 +21,20 @@ for _ in 0..{2} {
     println!("returned {returned:?},SHOWN synchronised {:?}", started.elapsed());
 }"#;
 
+/// A loop of moves that is timed: all that arrive are kept.
+const MOVED: &str = r#"{0}
+{4}
+for _ in 0..{2} {
+    let mut arrived = Vec::new();
+    let started = std::time::Instant::now();
+    for _ in 0..{1} {
+        arrived.push({3});
+    }
+    let returned = started.elapsed();
+    {4}
+    println!("returned {returned:?}, synchronised {:?}", started.elapsed());
+}"#;
+
 /// Call of an operation; `None` when the arguments aren't the ones that it takes.
 pub type Call<F> = fn(&F, &[Arg<F>]) -> Result<Option<Value<F>>, Fault>;
 
@@ -103,6 +117,7 @@ impl<F: Framework> Table<F> {
         let reading = "\n    std::hint::black_box({5});\n    let read = started.elapsed();";
         found.insert("timed".into(), TIMED.replace("READ", "").replace("SHOWN", "").into());
         found.insert("timed/read".into(), TIMED.replace("READ", reading).replace("SHOWN", " read {read:?},").into());
+        found.insert("timed/moved".into(), MOVED.into());
         for (name, text) in F::phrases() {
             found.insert(name.to_string(), text.into());
         }

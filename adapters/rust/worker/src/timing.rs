@@ -15,6 +15,8 @@ use crate::values::Number;
 const LADDER: [u32; 17] = [64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384];
 /// The largest edge for sums, which need memory rather than time: 256 MiB for each value in flight.
 const LARGEST_SUM: u32 = 8192;
+/// The largest edge for moves: all that arrive are kept.
+const LARGEST_MOVE: u32 = 4096;
 /// Seconds of synchronised work that a loop should at least hold.
 const WANTED: f64 = 0.05;
 /// How often one call is timed: the shortest time is its own, the others are those of a busy machine.
@@ -26,10 +28,17 @@ const SHORT: u32 = 5;
 /// How often a set of rounds is taken again when they disagree, because something else used the machine.
 const TRIES: u32 = 3;
 
+/// The operation that is a move, and the memory kind that every value has at first.
+const MOVE: &str = "to_async";
+const PLAIN: &str = "device";
+
 /// What is to be timed.
 pub struct Question<F: Framework> {
     op: String,
     device: F::Device,
+    /// Where moves come from; `None` for operations on the device itself.
+    source: Option<F::Device>,
+    memory: String,
     dtype: String,
     chain: u32,
     rounds: usize,
@@ -41,12 +50,15 @@ pub struct Question<F: Framework> {
 
 impl<F: Framework> Question<F> {
     /// Read a question off the wire; `None` when something is missing.
-    pub fn parse(json: &Json, device: F::Device) -> Option<Self> {
+    pub fn parse(json: &Json, device: F::Device, source: Option<F::Device>) -> Option<Self> {
         let text = |key: &str| json.get(key)?.as_str().map(str::to_owned);
         let number = |key: &str| json.get(key)?.as_f64();
         let count = |key: &str| json.get(key)?.as_u64().filter(|count| *count <= 1000).and_then(|count| u32::try_from(count).ok());
+        let op = text("op")?;
         Some(Self {
-            op: text("op")?,
+            source: if op == MOVE { Some(source?) } else { None },
+            memory: text("memory").unwrap_or_else(|| PLAIN.into()),
+            op,
             device,
             dtype: json.get("dtype")?.get("dtype")?.as_str()?.to_owned(),
             chain: count("chain")?,
@@ -59,13 +71,17 @@ impl<F: Framework> Question<F> {
     }
 }
 
-/// Time loops of chained calls of a binary operation and return the raw times in seconds. With no rounds only single calls are timed.
+/// Time loops of chained calls of a binary operation, or of moves of one value, and return the raw times in seconds. With no rounds only
+/// single calls are timed.
 ///
 /// # Errors
 /// What the framework says to the loop, or that it lacks an operation.
 pub fn time_loop<F: Framework>(framework: &F, table: &Table<F>, asked: &Question<F>) -> Result<Json, Fault> {
     for name in [asked.op.as_str(), "full", "corner", "item"] {
         table.require(name)?;
+    }
+    if asked.memory != PLAIN {
+        table.require("to_memory")?;
     }
     let mut size = LADDER[0];
     let (mut idle, mut calls) = (0.0, Vec::new());
@@ -107,6 +123,7 @@ fn following(op: &str, size: u32, work: f64) -> Option<u32> {
     let (largest, power) = match op {
         "matmul" => (LADDER[LADDER.len() - 1], 3),
         "add" => (LARGEST_SUM, 2),
+        MOVE => (LARGEST_MOVE, 2),
         _ => (LADDER[LADDER.len() - 1], 2),
     };
     let aim = if work >= WANTED / 4.0 { WANTED } else { WANTED / 4.0 };
@@ -159,7 +176,7 @@ impl Round {
     }
 }
 
-/// A chain of calls on operands of one size.
+/// A chain of calls on operands of one size, or as many moves of one value.
 struct Loop<'a, F: Framework> {
     framework: &'a F,
     table: &'a Table<F>,
@@ -170,27 +187,37 @@ struct Loop<'a, F: Framework> {
     start: Value<F>,
     other: Value<F>,
     result: Value<F>,
+    /// Where the value is moved to.
+    destination: Option<&'a F::Device>,
+    /// What came of the last moves: none hangs on an earlier one, so that all are kept and waited for.
+    arrived: Vec<Value<F>>,
 }
 
 impl<'a, F: Framework> Loop<'a, F> {
     fn new(framework: &'a F, table: &'a Table<F>, asked: &'a Question<F>, size: u32) -> Result<Self, Fault> {
+        let destination = asked.source.as_ref().map(|_| &asked.device);
+        let place = asked.source.as_ref().unwrap_or(&asked.device);
         let full = |value: f64| {
             let edge = || Arg::Value(Value::Number(Number::Int(size.into())));
-            let (value, device) = (Arg::Value(Value::Number(Number::Float(value))), Arg::Value(Value::Device(asked.device.clone())));
+            let (value, device) = (Arg::Value(Value::Number(Number::Float(value))), Arg::Value(Value::Device(place.clone())));
             table.call(framework, "full", &[Arg::List(vec![edge(), edge()]), value, Arg::DType(asked.dtype.clone()), device])
         };
         // Each call changes every element: a product doubles it, a sum adds a half.
-        let left = full(if asked.op == "matmul" { 2.0 / f64::from(size) } else { 0.5 })?;
-        let start = full(3.0)?;
+        let mut left = full(if asked.op == "matmul" { 2.0 / f64::from(size) } else { 0.5 })?;
+        if asked.memory != PLAIN {
+            left = table.call(framework, "to_memory", &[Arg::Value(left), Arg::Text(asked.memory.clone())])?;
+        }
+        let start = if destination.is_some() { left.clone() } else { full(3.0)? };
         let other = table.call(framework, "corner", &[Arg::Value(left.clone())])?;
-        let made = Self { framework, table, op: &asked.op, end: &asked.end, chain: asked.chain, left, result: start.clone(), start, other };
-        made.wait(&[&made.left, &made.start, &made.other])?;
+        let (op, end, chain, result, arrived) = (asked.op.as_str(), asked.end.as_str(), asked.chain, start.clone(), Vec::new());
+        let made = Self { framework, table, op, end, chain, left, start, other, result, destination, arrived };
+        made.wait([&made.left, &made.start, &made.other])?;
         Ok(made)
     }
 
-    fn wait(&self, values: &[&Value<F>]) -> Result<(), Fault> {
+    fn wait<'v>(&'v self, values: impl IntoIterator<Item = &'v Value<F>>) -> Result<(), Fault> {
         let tensors: Vec<F::Tensor> =
-            values.iter().filter_map(|v| if let Value::Tensor(tensor) = v { Some(tensor.clone()) } else { None }).collect();
+            values.into_iter().filter_map(|v| if let Value::Tensor(tensor) = v { Some(tensor.clone()) } else { None }).collect();
         self.framework.barrier(&tensors)
     }
 
@@ -199,12 +226,21 @@ impl<'a, F: Framework> Loop<'a, F> {
         self.table.call(self.framework, op, &args)
     }
 
+    /// Make one call: a move, or an operation that takes the last call's output.
+    fn step(&mut self, value: &Value<F>) -> Result<Value<F>, Fault> {
+        let Some(device) = self.destination else { return self.ask(self.op, &[&self.left, value]) };
+        let moved = self.ask(self.op, &[&self.left, &Value::Device(device.clone())])?;
+        self.arrived.push(moved.clone());
+        Ok(moved)
+    }
+
     /// Run the loop once, from the start, and return its times.
     fn round(&mut self) -> Result<Round, Fault> {
         let mut value = self.start.clone();
+        self.arrived.clear();
         let started = Instant::now();
         for _ in 0..self.chain {
-            value = self.ask(self.op, &[&self.left, &value])?;
+            value = self.step(&value)?;
         }
         let returned = started.elapsed().as_secs_f64();
         let mut read = None;
@@ -216,7 +252,7 @@ impl<'a, F: Framework> Loop<'a, F> {
             }
             read = Some(started.elapsed().as_secs_f64());
         }
-        self.wait(&[&value])?;
+        self.wait(self.arrived.iter().chain([&value]))?;
         let synchronised = started.elapsed().as_secs_f64();
         self.result = value;
         Ok(Round { returned, read, synchronised })
@@ -225,9 +261,11 @@ impl<'a, F: Framework> Loop<'a, F> {
     /// Return what single calls take that are waited for.
     fn calls_alone(&mut self) -> Result<Vec<f64>, Fault> {
         let mut one = || {
+            self.arrived.clear();
+            let start = self.start.clone();
             let started = Instant::now();
-            self.result = self.ask(self.op, &[&self.left, &self.start])?;
-            self.wait(&[&self.result])?;
+            self.result = self.step(&start)?;
+            self.wait([&self.result])?;
             Ok(started.elapsed().as_secs_f64())
         };
         (0..SAMPLES).map(|_| one()).collect()
@@ -252,5 +290,6 @@ mod tests {
         assert_eq!(following("matmul", 192, 0.02), Some(384));
         assert_eq!(following("add", 8192, 1e-6), None);
         assert_eq!(following("add", 6144, 1e-9), Some(8192)); // not enough, and the last one there is
+        assert_eq!(following("to_async", 4096, 1e-6), None);
     }
 }

@@ -102,6 +102,7 @@ impl Framework for Fake {
             item(x: Tensor) => x.data.borrow().flat[0];
             to_list(x: Tensor) => x.data.borrow().flat.clone();
             to(x: Tensor, device: Device) => if x.device == device { x } else { Tensor { device, data: Rc::new(RefCell::new(x.data.borrow().clone())), odd: Odd::No } };
+            to_async(x: Tensor, device: Device) => Tensor { device, data: Rc::new(RefCell::new(x.data.borrow().clone())), odd: Odd::No };
         }
     }
 

@@ -167,6 +167,24 @@ fn a_loop_is_timed_with_the_fields_that_python_gives() {
 }
 
 #[test]
+fn a_loop_of_moves_is_timed_from_another_device() {
+    let question = json!({
+        "op": "to_async", "device": {"device": "accelerator"}, "source": {"device": "host"}, "memory": "device", "dtype": {"dtype": F32}, "chain": 3,
+        "rounds": 1, "end": "barrier", "at_most": 0.5, "at_least": 0.8, "weight": 5
+    });
+    let asked = |question: &Json| run(json!([{"id": "s1", "op": "time", "kw": question, "attempt": true}]))["steps"]["s1"].clone();
+    let value = asked(&question)["value"].clone();
+    assert_eq!((&value["op"], &value["value"]), (&json!("to_async"), &json!(0.5)));
+    assert_eq!(value["rounds"].as_array().expect("a list").len(), 2);
+    let mut pinned = question.clone();
+    pinned["memory"] = "pinned-host".into();
+    assert_eq!(asked(&pinned), json!({"not_offered": "fake offers no to_memory"}));
+    let mut nowhere = question;
+    nowhere["source"] = Json::Null;
+    assert_eq!(refused(json!([{"id": "s1", "op": "time", "kw": nowhere}])), "a value is moved from a device");
+}
+
+#[test]
 fn with_no_rounds_single_calls_are_timed_at_the_smallest_size() {
     let question = json!({
         "op": "matmul", "device": {"device": "device"}, "dtype": {"dtype": F32}, "chain": 3, "rounds": 0, "end": "barrier", "at_most": 0.5, "at_least": 0.8, "weight": 5
