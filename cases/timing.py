@@ -21,6 +21,9 @@ CHAIN = 20
 ROUNDS = 3
 #: A call that returned after at most this part of the time didn't wait, one after at least that part did.
 AT_MOST, AT_LEAST = 0.5, 0.8
+#: The same for moves. One from memory that the device can't read is two copies, and a call that makes the first by itself, in whatever part
+#: of the time, returns while the other is still to be made.
+MOVED_AT_MOST, MOVED_AT_LEAST = 0.7, 0.9
 #: The work of a loop should be so many times what its calls alone cost, before they are said to wait.
 WEIGHTY = 5
 #: A first time is longer from so many times the later ones on, and alike up to so many; what lies between is noise.
@@ -37,17 +40,17 @@ DRIFT = 0.1
 RAISES = {"raises": (REFUSES, "an error in the loop, or where it was waited for")}
 
 
-def _part(reading: Reading, key: str) -> str | None:
+def _part(reading: Reading, key: str, at_most: float = AT_MOST, at_least: float = AT_LEAST) -> str | None:
     """Say whether a time is `early` or `late` in each later round; None for anything between."""
     later = reading.value("result")["rounds"][1:]
     parts = [r[key] / r["synchronised"] if r["synchronised"] else 1.0 for r in later]
-    return "early" if max(parts) <= AT_MOST else "late" if min(parts) >= AT_LEAST else None
+    return "early" if max(parts) <= at_most else "late" if min(parts) >= at_least else None
 
 
-def _returned(reading: Reading) -> str:
+def _returned(reading: Reading, at_most: float = AT_MOST, at_least: float = AT_LEAST) -> str:
     """Return `asynchronous` or `synchronous`. Raises Inconclusive."""
     facts = reading.value("result")
-    part = _part(reading, "returned")
+    part = _part(reading, "returned", at_most, at_least)
     if part is None:
         raise Inconclusive(f"the loop returned after {_parts(facts, 'returned')} of the time: neither at once nor at the end")
     if part == "late" and facts["work"] < WEIGHTY * facts["idle"]:
@@ -70,6 +73,10 @@ def _failed(reading: Reading) -> str | None:
 
 def _decide_loop(reading: Reading) -> str:
     return _failed(reading) or _returned(reading)
+
+
+def _decide_transfer(reading: Reading) -> str:
+    return _failed(reading) or _returned(reading, MOVED_AT_MOST, MOVED_AT_LEAST)
 
 
 def _decide_read(reading: Reading) -> str:
@@ -218,12 +225,20 @@ for _timed in TIMED:
 
 # --- transfers ------------------------------------------------------------------------------------
 
+TRANSFER = Vocabulary(
+    {
+        **RAISES, **GARBAGE,
+        "asynchronous": (WORKS, "the calls return while values are still on their way"),
+        "synchronous": (WORKS, "the calls return when the values have arrived"),
+    },
+    _decide_transfer,
+)  # fmt: skip
 TRANSFER_WHY = "Input pipelines overlap copies with work: only from memory that the device can read by itself does the call return at once."
 
 
 def _register_transfer(name: str, memory: str, says: str, control: str) -> None:
     @case(
-        f"time/transfer/{name}", LOOP,
+        f"time/transfer/{name}", TRANSFER,
         question=f"A loop of moves from {says} memory of the host to the accelerator: does it return before they have arrived?",
         why=TRANSFER_WHY, control=control, alone=True,
     )  # fmt: skip

@@ -226,3 +226,9 @@ def test_no_defect_knows_a_case_or_the_language_that_cases_are_written_in() -> N
         imported = {line.split()[1].partition(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
         assert not imported & {"cases", "reports"}, name
         assert not [case for case in catalogue() if case in text], name
+
+
+def test_a_move_of_which_the_call_does_a_part_returns_before_the_value_has_arrived() -> None:
+    assert seen("time/transfer/pageable", "half-blocks").answer == "asynchronous"
+    assert seen("time/transfer/pageable", "blocks").answer == "synchronous"
+    assert seen("time/loop/add", "half-blocks").status == "inconclusive"
