@@ -23,7 +23,7 @@ ROUNDS = 3
 AT_MOST, AT_LEAST = 0.5, 0.8
 #: The same for moves. One from memory that the device can't read is two copies, and a call that makes the first by itself, in whatever part
 #: of the time, returns while the other is still to be made.
-MOVED_AT_MOST, MOVED_AT_LEAST = 0.7, 0.9
+MOVED_AT_MOST, MOVED_AT_LEAST = 0.85, 0.95
 #: The work of a loop should be so many times what its calls alone cost, before they are said to wait.
 WEIGHTY = 5
 #: A first time is longer from so many times the later ones on, and alike up to so many; what lies between is noise.
