@@ -241,13 +241,13 @@ class HostBuffer:
     #: Neutral dtype -> how the standard library packs it; complex numbers are pairs of floats.
     _CODES: ClassVar[dict[str, str]] = {"float32": "f", "float64": "d", "int64": "q", "uint64": "Q", "complex128": "d"}
 
-    def __init__(self, values: list[Any], alignment: str, dtype: str = "float32", times: int = 1) -> None:
-        """Place values, so many `times` over, on a 64-byte boundary (`aligned`) or 4 bytes past one (`misaligned`)."""
+    def __init__(self, values: list[Any], alignment: str, dtype: str = "float32") -> None:
+        """Place values on a 64-byte boundary (`aligned`) or 4 bytes past one (`misaligned`)."""
         import ctypes
 
         #: The neutral name, which is also NumPy's.
         self.dtype = dtype
-        data = self._packed(values) * times
+        data = self._packed(values)
         self._block = ctypes.create_string_buffer(len(data) + 128)
         start = -ctypes.addressof(self._block) % 64 + (0 if alignment == "aligned" else 4)
         self.memory = memoryview(self._block).cast("B")[start : start + len(data)]

@@ -289,9 +289,9 @@ class _Runner:
         self.values[step["id"]] = native
         return {"value": self.describe(native)}
 
-    def op_buffer(self, values: list[Any], alignment: str, dtype: str = "float32", times: int = 1) -> Any:
+    def op_buffer(self, values: list[Any], alignment: str, dtype: str = "float32") -> Any:
         """Make host memory outside the framework."""
-        return HostBuffer(values, alignment, dtype, times)
+        return HostBuffer(values, alignment, dtype)
 
     def op_write_buffer(self, buffer: HostBuffer, value: float) -> _Fact:
         """Write to host memory behind the framework's back."""

@@ -22,14 +22,12 @@ from cases.reading import Reading
 def write_seen(*, copied: bool, by: str = "tensor") -> Vocabulary:
     """Return the answers to "is a write through one name read through another?".
 
-    Of several tries (marks `value`, `value1`, …) one that sees the write is enough.
-
     `copied`: the case asked for a copy, so that a write which is seen is wrong. `by` says whether a
     tensor was written, whose write can be ignored (mark `written`), or the host's own memory.
     """
     words = {
         **RAISES, **GARBAGE,
-        "visible": (WRONG if copied else NEUTRAL, "what was written is read, on one try at least"),
+        "visible": (WRONG if copied else NEUTRAL, "what was written is read"),
         "invisible": (WORKS, "the value is as before the write"),
     }  # fmt: skip
     if by == "tensor":
@@ -39,15 +37,12 @@ def write_seen(*, copied: bool, by: str = "tensor") -> Vocabulary:
         word = refused(reading)
         if word:
             return word
-        tries = [mark.removeprefix("value") for mark in reading.program.marks if mark.startswith("value")]
-        kept = [reading.right(f"before{one}") for one in tries]
-        if None in kept:
+        written, seen, kept = (reading.right(mark) for mark in ("written", "value", "before"))
+        if seen is None or kept is None:
             raise Inconclusive("the values can't be read")
-        if reading.right("written") is False:
+        if written is False:
             return "ignored"
-        if all(kept):
-            return "invisible"
-        return "visible" if all(reading.mixed(f"before{one}", f"value{one}") for one in tries) else "garbage"
+        return "invisible" if kept else "visible" if seen else "garbage"
 
     return Vocabulary(words, decide)
 

@@ -33,7 +33,7 @@ ENVIRONMENTS: Mapping[str, str] = {
 #: The modules of an area that has not just the one of its name, in the order in which their questions are asked.
 _MODULES = {
     "placement": ("placement", "sharded"),
-    "moving": ("axes", "defaults", "devices", "failing", "moving", "buffers", "peers"),
+    "moving": ("axes", "defaults", "devices", "failing", "moving", "peers"),
     "time": ("timing", "failing"),  # a module called `time` would be mistaken for the standard library's by a reader
 }
 _ID = re.compile(r"[a-z]+(/[a-z0-9_]+(-[a-z0-9_]+)*){1,3}")

@@ -291,6 +291,33 @@ for _move in COPIES:
 _register_write("other-name", "to-same")
 
 
+def _register_buffer(name: str, alignment: str, place: str) -> None:
+    copied, waits = name == "buffer-copy", place == "device"
+
+    @case(
+        f"moving/{name}/{alignment}/{place}",
+        write_seen(copied=copied, by="host"),
+        question=f"A value made of {alignment} host memory{', as a copy,' if copied else ''} on the {place}: "
+        f"is a later write to that memory seen{', once everything was waited for' if waits else ''}?",
+        # A device may read the memory in the background: what is written before it has is seen or not, as it happens.
+        why="Input pipelines reuse their buffers; a value over the buffer changes with it, often on some sizes and addresses only.",
+        control="placement/create/device",
+    )
+    def _(lab: Lab) -> dict[str, Symbol]:
+        buffer = lab.do.buffer({"data": VALUES}, alignment)
+        result = (lab.attempt.from_buffer_copy if copied else lab.attempt.from_buffer)(buffer, PLACES[place])
+        waited = {"waited": lab.attempt.barrier()} if waits else {}
+        lab.do.write_buffer(buffer, 9.0)
+        seen = lab.observe(result, [9.0] * len(VALUES))
+        return {"result": result, **waited, "value": seen, "before": lab.observe(result, VALUES)}
+
+
+for _alignment in ("aligned", "misaligned"):
+    _register_buffer("buffer-waited", _alignment, "device")
+    _register_buffer("buffer-copy", _alignment, "device")
+    _register_buffer("buffer", _alignment, "host")
+
+
 # --- read back -----------------------------------------------------------------------------------
 
 READS = {"item": "a Python number", "to_list": "plain lists", "to_numpy": "a NumPy array"}

@@ -89,14 +89,6 @@ class Reading:
         slack = TOLERANCE.get(str(facts.get("dtype")), 0.0) if tolerance is None else tolerance
         return len(got) == len(wanted) and all(agrees(g, w, slack) for g, w in zip(got, wanted, strict=True))
 
-    def mixed(self, one: str, other: str) -> bool:
-        """Say whether every element read at two marks, of one value, is what either of them expects."""
-        facts = self.value(one)
-        if "elements" not in facts or self.program.marks[other] not in self.steps:
-            return False
-        sides = (at_positions(self.program.expected[self.program.marks[mark]], facts["shape"], facts.get("at")) for mark in (one, other))
-        return all(agrees(got, a, 0.0) or agrees(got, b, 0.0) for got, a, b in zip(facts["elements"], *sides, strict=True))
-
     def readable(self) -> bool:
         """Say whether everything that the program looked at could be read."""
         return all(fact.get("value", {}).get("readable", True) for fact in self.steps.values())

@@ -38,7 +38,8 @@ EVERY = 24
 ALWAYS = (
     "placement/matmul/host-accelerator", "placement/mask/host-accelerator", "placement/set-tail/host-accelerator",
     "placement/add-in-place/device-device", "placement/add-out/device-device", "placement/where-condition/host-accelerator",
-    "moving/default-device/zeros", "moving/buffer/aligned/device", "moving/buffer-copy/misaligned/device", "moving/misspelt/create-object",
+    "moving/default-device/zeros", "moving/buffer-waited/aligned/device", "moving/buffer-copy/misaligned/device",
+    "moving/misspelt/create-object",
     "moving/absent/move-object", "moving/out-of-range/create-object", "moving/to-same/object", "moving/equality/device-alias",
     "moving/ordinal/handle-host", "moving/read/item/device", "moving/pinned/host", "moving/write-original/to-same",
     "scalars/zero-dim/host-accelerator/left", "dtypes/float64/create", "dtypes/complex64/add", "dtypes/int64/host-memory",

@@ -259,7 +259,7 @@ impl<F: Framework> Runner<'_, F> {
         }
         let mut args = self.arguments(step.get("args"))?;
         if let Some(Json::Object(named)) = step.get("kw") {
-            let parameters = if name == "buffer" { &["values", "alignment", "dtype", "times"][..] } else { self.own.table.parameters(name) };
+            let parameters = if name == "buffer" { &["values", "alignment", "dtype"][..] } else { self.own.table.parameters(name) };
             for parameter in parameters.iter().skip(args.len()) {
                 args.extend(named.get(*parameter).map(|arg| self.argument(arg)).transpose()?);
             }
@@ -274,9 +274,8 @@ impl<F: Framework> Runner<'_, F> {
             ("same", [Arg::Value(left), Arg::Value(right)]) => self.same(left, right),
             ("compare", [Arg::Value(Value::Device(left)), Arg::Value(Value::Device(right))]) => self.compare(left, right),
             ("buffer", [Arg::Data(data), Arg::Text(alignment), rest @ ..]) => {
-                let dtype = if let [Arg::Text(dtype), ..] = rest { dtype } else { "float32" };
-                let times = if let [_, Arg::Value(Value::Number(times))] = rest { usize::try_from(times.int()).unwrap_or(1) } else { 1 };
-                let buffer = HostBuffer::new(&data.flat.repeat(times), alignment == "aligned", dtype)
+                let dtype = if let [Arg::Text(dtype)] = rest { dtype } else { "float32" };
+                let buffer = HostBuffer::new(&data.flat, alignment == "aligned", dtype)
                     .ok_or_else(|| Fault::NotOffered(format!("Rust has no plain numbers of {dtype}")))?;
                 Ok(Outcome::Value(Value::Buffer(Rc::new(RefCell::new(buffer)))))
             }

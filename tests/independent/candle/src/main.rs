@@ -189,7 +189,7 @@ fn moving() {
         let made = Tensor::zeros(4, DType::F32, &Device::cuda_if_available(0)?)?;
         Ok(value("works", made.device().is_cpu() && made.to_vec1::<f32>()? == [0.; 4], &made))
     });
-    ask("moving/buffer/aligned/device", || {
+    ask("moving/buffer-waited/aligned/device", || {
         let mut buffer = PRIMES.to_vec();
         let x = Tensor::from_slice(&buffer, 4, &CPU)?;
         buffer.fill(9.);
