@@ -25,6 +25,8 @@ _OUTCOME = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
 
 #: The status of a cell that was asked and didn't decide.
 UNDECIDED = "inconclusive"
+#: The status of a cell that a simulation can't express.
+NOT_MODELLED = "not-modelled"
 
 
 class RecordError(Exception):

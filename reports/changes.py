@@ -14,7 +14,7 @@ from typing import Any
 from cases import catalogue
 from cases.answers import REFUSES, WRONG
 from cases.judge import first_line
-from reports.cells import UNDECIDED, Cell, decided
+from reports.cells import NOT_MODELLED, UNDECIDED, Cell, decided
 from reports.kinds import danger
 
 #: A worker that died or never answered: no class of answers, and worse than any.
@@ -158,14 +158,16 @@ def _kinds(old: Cell, new: Cell) -> dict[str, None]:
     found: list[str] = []
     before = _class(old) if old.behaves else None
     after = _class(new) if new.behaves else None
+    # That a simulation doesn't express a question says nothing of the framework.
+    appeared = "modelled" if old.status == NOT_MODELLED else "appeared"
     if after is None:
-        found = ["vanished"]
+        found = ["unmodelled" if new.status == NOT_MODELLED else "vanished"]
     elif after == DIED:
-        found = ["crash", *(["appeared"] if before is None else [])]
+        found = ["crash", *([appeared] if before is None else [])]
     elif after == WRONG:
-        found = ["silent", *{None: ["appeared"], REFUSES: ["loosened"]}.get(before, _topics(old.outcome, new.outcome))]
+        found = ["silent", *{None: [appeared], REFUSES: ["loosened"]}.get(before, _topics(old.outcome, new.outcome))]
     elif before is None:
-        found = ["appeared"]
+        found = [appeared]
     elif before == DIED:
         found = ["mended"]
     elif before == WRONG:

@@ -35,6 +35,7 @@ KINDS: Mapping[str, Kind] = {
     "identity": Kind("another object comes back, or devices compare otherwise", DENY, "`is`, `==`, sets and dictionaries, optimisers"),
     "tightened": Kind("worked before, refused now", DENY, "this raises: move an operand first, or ask for the device by name"),
     "vanished": Kind("answered before, no longer offered", DENY, "the operation, device or dtype is gone"),
+    "unmodelled": Kind("answered before, the simulation no longer models it", DENY, "what it does now only a real device can tell"),
     "surfaces": Kind("the error comes at another time", DENY, "where the `try` stands: at the call, or where something waits"),
     "timing": Kind("calls wait where they didn't, or no longer", DENY, "clocks around calls, and what overlaps with them"),
     "error-class": Kind("the error has another class", DENY, "`except` clauses and tests that name the class"),
@@ -44,6 +45,7 @@ KINDS: Mapping[str, Kind] = {
     "error-text": Kind("the text names more or fewer devices, or the operation", WARN, "code that reads the text, and people who do"),
     "warning": Kind("a warning appeared or went", WARN, "a deprecation names what is used next; `-W error` makes it fail"),
     "appeared": Kind("not offered before, answered now", WARN, "what was done instead"),
+    "modelled": Kind("the simulation didn't model it before, answered now", WARN, "hold it against a real device's answer"),
     # What keeps answers from being compared.
     "missing": Kind("OLD has an answer, and NEW was not asked", DENY, "run NEW with all the targets and cases of OLD"),
     "incomplete": Kind("a record that was cut short", DENY, "run it again to its end"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cases import catalogue
+from cases.judge import judge
 from reports.cells import Cell
 from reports.changes import Change, change
 from reports.compare import Comparison, compare
@@ -107,6 +108,26 @@ def test_a_worker_that_dies_or_hangs_is_the_worst_but_a_wrong_value(tmp_path: Pa
     assert one(tmp_path, asked("accel", MIXED), [dead(MIXED, status)]).kind == "crash"
     assert one(tmp_path, [dead(ADD, status)], asked("accel", ADD)).kind == "mended"
     assert one(tmp_path, [dead(ADD, status)], asked("garbles-computing", ADD)).kind == "silent"
+
+
+def unmodelled(case: str) -> dict[str, Any]:
+    """Return the cell of a simulation that can't express the question."""
+    cell = sample.cell("accel", case)
+    cell["observation"]["steps"][catalogue()[case].program.marks["result"]] = {"not_modelled": "there are no values"}
+    return judge(catalogue()[case], sample.target("accel"), {"observation": cell["observation"]})
+
+
+def test_what_a_simulation_no_longer_models_is_not_called_gone(tmp_path: Path) -> None:
+    gone = [unmodelled(ADD)]
+    found = one(tmp_path, asked("accel", ADD), gone)
+    assert (found.kind, found.others, found.new, found.now) == ("unmodelled", (), "not-modelled", "there are no values")
+    assert KINDS[found.kind].level == "deny", "it fails closed"
+    assert "no longer models" in KINDS[found.kind].says
+    back = one(tmp_path, gone, asked("accel", ADD))
+    assert (back.kind, back.others, back.old) == ("modelled", (), "not-modelled")
+    wrong = one(tmp_path, gone, asked("garbles-computing", ADD))
+    assert (wrong.kind, wrong.others) == ("silent", ("modelled",))
+    assert not compared(tmp_path, gone, gone).changes
 
 
 def test_what_appears_and_is_wrong_at_once_is_named_by_that(tmp_path: Path) -> None:
