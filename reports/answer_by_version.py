@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cases import catalogue
-from reports.history import History, Line, Span, Step
+from reports.history import History, Line, Span
 from reports.style import Style, wrapped
 from reports.visible import line
 
@@ -16,7 +16,7 @@ def terminal(history: History, style: Style, *, full: bool) -> str:
     """Return each target's questions whose answers changed, or all, with their spans."""
     lines: list[str] = []
     for target, releases in history.releases.items():
-        lines += wrapped([_head(history, target)], style)
+        lines += wrapped([head(history, target)], style)
         lines += [line(f"asked: {', '.join(releases)}")] if len(releases) > 1 else []
         wide = max(map(len, releases))
         for one in _shown(history, target, full=full):
@@ -26,7 +26,8 @@ def terminal(history: History, style: Style, *, full: bool) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _head(history: History, target: str) -> str:
+def head(history: History, target: str) -> str:
+    """Return what is known of a target, in a sentence."""
     releases = history.releases[target]
     lines = [one for one in history.lines if one.target == target]
     changed = sum(bool(one.steps) for one in lines)
@@ -44,9 +45,9 @@ def _rows(one: Line, style: Style, wide: int) -> Iterator[str]:
         mark = style.mark(span.kind) if span.kind else "·"
         told = f"{_range(span, wide)}  {style.paint(f'{mark} {span.outcome}', span.kind) if span.kind else f'{mark} {span.outcome}'}"
         begun = steps.pop(span.since, None)
-        yield told + (f"  ({_kinds(begun)})" if begun else "")
+        yield told + (f"  ({begun.kinds})" if begun else "")
         for version in [version for version, cell in one.cells if version in steps and _within(one, span, version)]:
-            yield f"  {version}: {_kinds(steps.pop(version), facets=True)}"
+            yield f"  {version}: {steps.pop(version).told()}"
 
 
 def _within(one: Line, span: Span, version: str) -> bool:
@@ -58,20 +59,14 @@ def _range(span: Span, wide: int) -> str:
     return f"{span.since:>{wide}} {'–' if span.since != span.until else ' '} {span.until if span.since != span.until else '':<{wide}}"
 
 
-def _kinds(step: Step, *, facets: bool = False) -> str:
-    if facets:
-        return "; ".join(line(f"{d.kind}, {d.what}: {d.old} → {d.new}") for d in step.change.differences)
-    return ", ".join((step.change.kind, *step.change.others))
-
-
 def markdown(history: History, *, full: bool) -> str:
     """Return a table for each target."""
     lines: list[str] = []
     for target in history.releases:
-        lines += [f"### {_cell(_head(history, target))}", "", "| question | answers | changes |", "|---|---|---|"]
+        lines += [f"### {_cell(head(history, target))}", "", "| question | answers | changes |", "|---|---|---|"]
         for one in _shown(history, target, full=full):
             spans = "<br>".join(f"{span.outcome} {_range(span, 0).strip()}" for span in one.spans)
-            steps = "<br>".join(_cell(f"{step.version}: {_kinds(step)}") for step in one.steps)
+            steps = "<br>".join(_cell(f"{step.version}: {step.kinds}") for step in one.steps)
             lines.append(f"| `{one.case}` {_cell(catalogue()[one.case].question)} | {spans} | {steps} |")
         lines.append("")
     return "\n".join(lines)

@@ -17,7 +17,7 @@ from cases import catalogue
 from reports.accept import read as read_accepted
 from reports.asking import Asker, settled
 from reports.cells import Target
-from reports.compare import plain
+from reports.compare import bare
 from reports.formats import text
 from reports.gate import Report, gate, settings
 from reports.record import Record, read
@@ -63,11 +63,11 @@ class Baseline:
         asked = sum(any(fnmatchcase(case, glob) for glob in globs) for case in catalogue())
         pairs = None
         if new.scope["selected"] < asked * sum(target.available for target in new.targets.values()):  # by -k, by ids
-            pairs = {(_kind(new.targets[target]), case) for target, case in new.cells}
-            targets = {name: target for name, target in targets.items() if any(kind == _kind(target) for kind, _ in pairs)}
+            pairs = {(bare(new.targets[target]), case) for target, case in new.cells}
+            targets = {name: target for name, target in targets.items() if any(kind == bare(target) for kind, _ in pairs)}
         cells = {
             key: cell for key, cell in old.cells.items() if key[0] in targets and any(fnmatchcase(key[1], glob) for glob in globs)
-            and (pairs is None or (_kind(targets[key[0]]), key[1]) in pairs)
+            and (pairs is None or (bare(targets[key[0]]), key[1]) in pairs)
         }  # fmt: skip
         return replace(old, targets=targets, cells=cells)
 
@@ -83,11 +83,6 @@ def _available(targets: Mapping[str, Target]) -> dict[str, Target]:
     return {name: target for name, target in targets.items() if target.available}
 
 
-def _kind(target: Target) -> str:
-    """Return what a target is, whatever it is called and wherever its interpreter is."""
-    return plain(target).rpartition("=")[2]
-
-
 def _wanted(chosen: list[Selector], target: Target) -> bool:
-    framework, _, device = _kind(target).partition(":")
+    framework, _, device = bare(target).partition(":")
     return any(fnmatchcase(framework, one.framework) and fnmatchcase(device, one.device) for one in chosen)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 import reports.record
-from reports.compare import plain
+from reports.compare import bare, plain
 from reports.matrix import Column, Matrix, build
 from reports.record import RecordError, read
 from reports.recorded import kept
@@ -45,7 +45,7 @@ def known(*names: str) -> Matrix:
 
 def column_of(columns: Sequence[Column], name: str) -> Column:
     """Return the column that a name means: its key, or its target's name where that is enough. Raises ProblemError."""
-    for key in (lambda c: c.key, lambda c: c.target.name, lambda c: plain(c.target), lambda c: plain(c.target).rpartition("=")[2]):
+    for key in (lambda c: c.key, lambda c: c.target.name, lambda c: plain(c.target), lambda c: bare(c.target)):
         found = [column for column in columns if key(column) == name]
         if len(found) == 1:
             return found[0]

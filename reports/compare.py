@@ -90,13 +90,18 @@ def plain(target: Target) -> str:
     return target.name.partition("@")[0]
 
 
+def bare(target: Target) -> str:
+    """Return a target's name without interpreter and label: framework and device."""
+    return plain(target).rpartition("=")[2]
+
+
 def _pairs(old: Record, new: Record) -> tuple[list[Pair], list[Change]]:
     """Return the targets that are in both records, and a change for each that is in one alone."""
     before = [target for target in old.targets.values() if target.available]
     after = [target for target in new.targets.values() if target.available]
     pairs: list[Pair] = []
     # By the very name; by the name without an interpreter; by framework and device, whatever the label.
-    for key in (lambda t: t.name, plain, lambda t: plain(t).rpartition("=")[2]):
+    for key in (lambda t: t.name, plain, bare):
         for target in list(before):
             fitting = [other for other in after if key(other) == key(target)]
             if len(fitting) == 1 and sum(key(other) == key(target) for other in before) == 1:
@@ -114,7 +119,7 @@ def _pairs(old: Record, new: Record) -> tuple[list[Pair], list[Change]]:
 
 def _alone(kind: str, target: Target, others: Sequence[Target], why: str | None) -> Change:
     other = "NEW" if kind == "missing" else "OLD"
-    near = [one.name for one in others if plain(one).rpartition("=")[2] == plain(target).rpartition("=")[2]]
+    near = [one.name for one in others if bare(one) == bare(target)]
     text = f"in {other} it didn't start: {why}" if why else f"{other} has no such target"
     if near:
         text = f"it isn't clear which of {other}'s targets it is: {', '.join(near)}; give them labels, as in new=jax:cpu"

@@ -12,18 +12,18 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
 from cases import catalogue
-from reports.cells import Cell, RecordError
+from reports.cells import Cell, RecordError, Target
 from reports.changes import Change, change
-from reports.compare import plain
+from reports.compare import bare
 from reports.derive import Side, unchanged
 from reports.record import Record, read
+from reports.visible import line
 from reports.writer import OUT
 
 #: What runs leave, and what comes with the suite.
@@ -49,6 +49,17 @@ class Step:
     before: str
     version: str
     change: Change
+
+    @property
+    def kinds(self) -> str:
+        """Return the kinds of the change, what names it first."""
+        return ", ".join((self.change.kind, *self.change.others))
+
+    def told(self) -> str:
+        """Return everything that changed: the answers where no difference names them, and each difference by its kind."""
+        one = self.change
+        plain = [] if one.old == one.new or any(d.what == "answer" for d in one.differences) else [f"{one.old} → {one.new}"]
+        return line("; ".join([*plain, *(f"{d.kind}, {d.what}: {d.old} → {d.new}" for d in one.differences)]))
 
 
 @dataclass(frozen=True)
@@ -108,7 +119,12 @@ class History:
     @property
     def changed(self) -> tuple[Line, ...]:
         """Return the lines of questions that weren't always answered alike."""
-        return tuple(line for line in self.lines if line.steps)
+        return tuple(one for one in self.lines if one.steps)
+
+
+def release(target: Target) -> str:
+    """Return a target's release, whatever it was built for."""
+    return target.version.partition("+")[0]
 
 
 def build(records: Iterable[Record], targets: Sequence[str] = (), cases: Sequence[str] | None = None) -> History:
@@ -117,37 +133,43 @@ def build(records: Iterable[Record], targets: Sequence[str] = (), cases: Sequenc
     kept = sorted(records, key=lambda record: record.started)
     for record in kept:
         for target in record.targets.values():
-            name = plain(target).rpartition("=")[2]
+            name = bare(target)
             if target.available and (not targets or name in targets):
                 cells = {case: cell for (of, case), cell in record.cells.items() if of == target.name}
-                release = target.version.partition("+")[0]  # whatever it was built for
-                found.setdefault(name, {})[release] = record, Side(target, cells)
+                found.setdefault(name, {})[release(target)] = record, Side(target, cells)
     lines: list[Line] = []
     releases = {}
     for name in sorted(found, key=lambda name: (name.partition(":")[0], name)):
-        series = sorted(found[name].items(), key=lambda item: order(item[0]))
-        releases[name] = tuple(version for version, _ in series)
-        for case in catalogue() if cases is None else cases:
-            line = _line(name, case, [(version, side) for version, (_, side) in series])
-            if line is not None:
-                lines.append(line)
+        asked = [(version, side) for version, (_, side) in sorted(found[name].items(), key=lambda item: order(item[0]))]
+        releases[name] = tuple(version for version, _ in asked)
+        lines += filter(None, (_line(name, case, asked) for case in (catalogue() if cases is None else cases)))
     return History(releases, tuple(lines), tuple(record.warning for record in kept if record.warning))
 
 
-def _line(name: str, case: str, series: Sequence[tuple[str, Side]]) -> Line | None:
+def _line(name: str, case: str, asked: Sequence[tuple[str, Side]]) -> Line | None:
     """Return a question's line: releases that didn't decide, or were asked otherwise, say nothing."""
     digest = catalogue()[case].program.digest
-    asked = [(version, side) for version, side in series if case in side.cells and side.cells[case].program == digest]
-    cells = [(version, side, side.cell(case)) for version, side in asked]
-    cells = [(version, side, cell) for version, side, cell in cells if cell.behaves or cell.status == "not-offered"]
-    if not any(cell.behaves for _, _, cell in cells):
-        return None
-    steps = []
-    for (before, old, was), (version, new, now) in pairwise(cells):
-        one = None if unchanged(old, new, case) else change(name, was, now)
+    cells: list[tuple[str, Cell]] = []
+    steps: list[Step] = []
+    last: Side | None = None
+    for version, side in asked:
+        if case not in side.cells or side.cells[case].program != digest:
+            continue
+        if last is not None and unchanged(last, side, case):  # as most releases do what the one before did
+            cells.append((version, cells[-1][1]))
+            last = side
+            continue
+        cell = side.cell(case)
+        if not cell.behaves and cell.status != "not-offered":
+            continue
+        one = change(name, cells[-1][1], cell) if cells else None
         if one is not None and one.kind != "unsettled":
-            steps.append(Step(before, version, one))
-    return Line(name, case, tuple((version, cell) for version, _, cell in cells), tuple(steps))
+            steps.append(Step(cells[-1][0], version, one))
+        cells.append((version, cell))
+        last = side
+    if not any(cell.behaves for _, cell in cells):
+        return None
+    return Line(name, case, tuple(cells), tuple(steps))
 
 
 def order(version: str) -> tuple[int, Any]:
@@ -178,17 +200,17 @@ def told(framework: str, case: str) -> Iterator[tuple[str, str]]:
                 records.append(read(path, wanted))
             except RecordError:
                 continue  # what isn't a whole record tells nothing; the verb says so
-    for line in build(records, cases=[case]).lines:
-        if len(line.cells) > 1:
-            yield line.target, line.told()
+    for one in build(records, cases=[case]).lines:
+        if len(one.cells) > 1:
+            yield one.target, one.told()
 
 
 def doubtful(before: Record, now: Record) -> Iterator[tuple[str, str]]:
     """Yield the (target, case) of a release that differ in time from another: a busy machine could have done that, so ask again."""
-    names = {plain(target).rpartition("=")[2]: name for name, target in now.targets.items()}
-    for line in build([before, now]).changed:
-        if any("timing" in (step.change.kind, *step.change.others) for step in line.steps):
-            yield names[line.target], line.case
+    names = {bare(target): name for name, target in now.targets.items()}
+    for one in build([before, now]).changed:
+        if any("timing" in (step.change.kind, *step.change.others) for step in one.steps):
+            yield names[one.target], one.case
 
 
 def keep(record: Path, environment: Path, folder: Path) -> Path:

@@ -21,8 +21,11 @@ from cases.case import AREAS, Case
 from cases.contract import Entry, contract_for
 from cases.reading import walk
 from reports import marks
+from reports.answer_by_version import head
 from reports.cells import Cell
+from reports.compare import bare
 from reports.headline import headline
+from reports.history import History, Line, Step, files, release
 from reports.matrix import Column, Matrix
 from reports.writer import now
 
@@ -40,21 +43,23 @@ def write(matrix: Matrix, path: Path) -> Path:
     return path
 
 
-def render(matrix: Matrix) -> str:
-    """Return the page."""
-    data = _Data(matrix).to_json()
+def render(matrix: Matrix, history: History | None = None) -> str:
+    """Return the page; with the history of its columns each cell tells since when it is answered so, and where that changed is marked."""
+    told = _Told(history)
+    data = _Data(matrix, told).to_json()
     style = (_HERE / "page.css").read_text("utf-8")
     script = (_HERE / "page.js").read_text("utf-8")
     page = "".join([
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>",
         "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">",
         '<meta name=viewport content="width=device-width, initial-scale=1"><meta name=color-scheme content="light dark">',
-        f"<title>{TITLE}: {len(matrix.columns)} targets</title><style>{style}</style></head><body>",
-        *_head(matrix),
+        f"<title>{TITLE}: {'answer by version' if history else f'{len(matrix.columns)} targets'}</title><style>{style}</style></head>",
+        f"<body{' class=releases' if history else ''}>",
+        *_head(matrix, told),
         '<main><div class=scroll tabindex=-1><table id=matrix><thead><tr><th scope=col class=corner>question</th>',
         *(_column(n, column) for n, column in enumerate(matrix.columns)),
         "</tr></thead>",
-        *_body(matrix),
+        *_body(matrix, told),
         "</table><p id=nothing hidden>No question fits.</p></div>",
         "<aside id=panel hidden tabindex=-1 aria-label=\"what is behind the cell\"></aside></main>",
         # A "<" never ends the element or begins a comment inside it.
@@ -64,16 +69,39 @@ def render(matrix: Matrix) -> str:
     return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+class _Told:
+    """Since when targets answer as they do, as far as the page was given their history."""
+
+    def __init__(self, history: History | None) -> None:
+        self.history = history
+        self.lines: dict[str, list[Line]] = {}
+        for one in history.lines if history else ():
+            self.lines.setdefault(one.case, []).append(one)
+
+    def step(self, column: Column, case: str) -> Step | None:
+        """Return what changed with a column's release."""
+        name, version = bare(column.target), release(column.target)
+        return next((step for one in self.lines.get(case, ()) if one.target == name for step in one.steps if step.version == version), None)
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what is known of each target."""
+        if self.history:
+            for target in self.history.releases:
+                yield f"{head(self.history, target)}."
+
+
 # --- what is seen at once --------------------------------------------------------------------------
 
 
-def _head(matrix: Matrix) -> Iterator[str]:
+def _head(matrix: Matrix, told: _Told) -> Iterator[str]:
     records = ", ".join(f"{escape(name)} ({escape(started[:16].replace('T', ' '))} UTC)" for name, started, _ in matrix.records)
     yield f"<header><h1>{TITLE}</h1><p class=lead>{escape(_LEAD)}</p>"
     for warning in matrix.warnings:
         yield f"<p class=warning role=alert><b>{escape(warning)}</b></p>"
-    rows = sum(map(len, matrix.areas.values()))
-    yield f"<p class=facts>{rows} questions, {len(matrix.columns)} targets. {escape(_sentences(matrix))} Records: {records}.</p>"
+    rows, wide = sum(map(len, matrix.areas.values())), len(matrix.columns)
+    shown = f"{rows} question{'s'[: rows != 1]}{'' if told.history else f', {wide} target' + 's'[: wide != 1]}."
+    said = escape(" ".join([shown, *told.sentences(), _sentences(matrix)]))
+    yield f"<p class=facts>{said} Records: {records}.</p>"
     yield "<div class=tools><label>Find <input id=find type=search placeholder='case, answer or error' autocomplete=off></label>"
     yield "<label>Rows <select id=rows><option value=all>all<option value=differ>that differ between targets"
     yield "<option value=deviate>that deviate from a contract<option value=simulated>with simulated evidence"
@@ -88,6 +116,7 @@ def _head(matrix: Matrix) -> Iterator[str]:
     yield "<p class=legend>"
     yield "".join(f"<span class='key {kind}'><i>{marks.MARKS[kind]}</i> {escape(marks.SAYS[kind])}</span>" for kind in marks.KINDS)
     yield "<span class='key simulated'>dashed: simulated</span>"
+    yield "<span class='key began'>changed with this release</span>" if told.history else ""
     yield "".join(f"<span class=key><b class=flag>{flag}</b> {escape(says)}</span>" for flag, says in marks.FLAGS.items())
     yield "</p>"
     if matrix.absent or matrix.notes:
@@ -113,23 +142,24 @@ def _column(n: int, column: Column) -> str:
     )
 
 
-def _body(matrix: Matrix) -> Iterator[str]:
+def _body(matrix: Matrix, told: _Told) -> Iterator[str]:
     row = 0
     for area, cases in matrix.areas.items():
         yield f"<tbody id=area-{escape(area)}><tr class=area><th colspan={len(matrix.columns) + 1}>"
         yield f"<span>{escape(area)} <i>{escape(AREAS.get(area, ''))}</i></span></th></tr>"
         for case in cases:
             name = "<wbr>".join(f"<span>{escape(part)}</span>" for part in re.findall("[^/]+/?", case.partition("/")[2]))
-            cells = "".join(_cell(column.cell(case)) for column in matrix.columns)
+            cells = "".join(_cell(column.cell(case), began=told.step(column, case) is not None) for column in matrix.columns)
             yield f"<tr data-row={row}><th scope=row><button tabindex=-1>{name}</button></th>{cells}</tr>"
             row += 1
         yield "</tbody>"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: Cell, *, began: bool) -> str:
     kind, tone, flags = marks.kind(cell), marks.tone(cell), marks.flags(cell)
     flag = f"<b class=flag>{flags}</b>" if flags else ""
     names = [kind, *([tone] if tone != kind else []), *(["s"] if cell.behaves and cell.evidence == "simulated" else [])]
+    names += ["began"] if began else []
     classes = names[0] if len(names) == 1 else f"'{' '.join(names)}'"
     # A badge stays with the last part of its word, a mark with the first: only between parts a word may break.
     parts = [escape(part) for part in re.findall("[^-]+-?", cell.outcome)]
@@ -144,8 +174,9 @@ def _cell(cell: Cell) -> str:
 class _Data:
     """Everything that the page's panel shows, with each text kept once."""
 
-    def __init__(self, matrix: Matrix) -> None:
+    def __init__(self, matrix: Matrix, told: _Told) -> None:
         self.matrix = matrix
+        self.told = told
         self.texts: dict[str, int] = {}
         self.entries: dict[tuple[object, ...], int] = {}
         self.shown: list[dict[str, Any]] = []
@@ -163,10 +194,14 @@ class _Data:
         cells = [[self.cell(n, column, column.cell(name)) for n, column in enumerate(self.matrix.columns)] for name in self.matrix.rows()]
         data = {
             "made": now(), "classes": list(CLASSES), "says": dict(marks.SAYS), "statuses": dict(marks.STATUS_SAYS),
-            "columns": [_column_facts(column) for column in self.matrix.columns], "cases": cases, "cells": cells,
+            "columns": [_column_facts(column, self.releases(column)) for column in self.matrix.columns], "cases": cases, "cells": cells,
             "entries": self.shown, "texts": list(self.texts),
         }  # fmt: skip
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+    def releases(self, column: Column) -> int:
+        """Return how many releases are recorded whose answers this page doesn't tell: reading them takes longer than making the page."""
+        return 0 if self.told.history else len(files(column.target.framework))
 
     def case(self, name: str, case: Case | None) -> dict[str, Any]:
         """Return what is said of a question."""
@@ -176,6 +211,7 @@ class _Data:
         return {
             "id": name, "question": self.text(case.question), "why": self.text(case.why), "answers": answers,
             "control": case.control, "claims": list(case.claims),
+            "h": [[one.target, self.text(one.told())] for one in self.told.lines.get(name, ())],
         }  # fmt: skip
 
     def cell(self, n: int, column: Column, cell: Cell) -> dict[str, Any]:
@@ -189,6 +225,8 @@ class _Data:
             "a": [self.text(word) for word in cell.answers], "t": None if cell.seconds is None else round(cell.seconds, 3),
             "f": [self.text(part) for key, value in cell.facets.items() for part in (key, _shown(value))],
         }  # fmt: skip
+        step = self.told.step(column, cell.case)
+        facts["b"] = None if step is None else self.text(step.told())
         if cell.behaves:
             facts["p"] = self.promise(target.framework, cell.case, target.device, target.version)
             facts["d"] = self.entry(contract_for(target.framework).deviation(cell.case, target.device, target.version))
@@ -253,13 +291,13 @@ def _book(column: Column) -> Reproducer | Templates | None:
         return None
 
 
-def _column_facts(column: Column) -> dict[str, Any]:
+def _column_facts(column: Column, releases: int) -> dict[str, Any]:
     target = column.target
     return {
         "key": column.key, "name": target.name, "framework": target.framework, "version": target.version, "evidence": target.evidence,
         "label": target.label, "build": dict(target.build), "machine": dict(target.machine), "environment": dict(target.environment),
         "roles": {role: dict(facts) for role, facts in target.roles.items()}, "records": list(column.records),
-        "recorded": column.recorded,
+        "recorded": column.recorded, "series": bare(target), "releases": releases,
     }  # fmt: skip
 
 

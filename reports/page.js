@@ -55,6 +55,14 @@
   const once = (found) => [...new Map(found.map((one) => [`${one[1]} ${one[2]}`, one])).values()];
   const message = ([, type, text]) => el("pre", { class: "text", tabindex: 0 }, `${T(type)}: ${T(text)}`);
 
+  // Since which release it is answered so: told where the page was made of releases, else where it is told.
+  const since = (one, told, columns) => {
+    const sentences = (one.h || []).filter(([name]) => told(name)), asked = columns.filter((column) => column.releases > 1);
+    if (!sentences.length && !asked.length) return [];
+    return section("Answer by version", sentences.length ? list(sentences.map(([name, text]) => [name, T(text)]))
+      : el("p", { class: "soft" }, "What other releases answered, where it is recorded: ", el("code", {}, `python -m reports explain ${one.id}`)));
+  };
+
   const aboutCell = (r, c) => {
     const one = D.cases[r], column = D.columns[c], cell = D.cells[r][c], pairs = [];
     for (let n = 0; n < (cell.f || []).length; n += 2) pairs.push([T(cell.f[n]), T(cell.f[n + 1])]);
@@ -65,6 +73,8 @@
       el("p", { class: "question" }, T(one.question)), el("p", { class: "soft" }, T(one.why)),
       ...section("Answer", answer(cell, one), cell.y !== undefined ? el("p", {}, T(cell.y)) : "",
         cell.a ? el("p", {}, `Asked more than once, it answered ${cell.a.map(T).join(", ")}.`) : ""),
+      ...since(one, (name) => name === column.series, [column]),
+      cell.b !== undefined ? el("p", {}, el("b", {}, `Changed with ${column.version}: `), T(cell.b)) : "",
       ...(cell.x || []).length ? section("Error", ...once(cell.x).map(message)) : [],
       ...(cell.w || []).length ? section("Warnings", ...once(cell.w).map(message)) : [],
       ...section("Promise of the framework", cell.l !== undefined ? el("p", {}, el("b", {}, T(cell.l))) : "",
@@ -89,7 +99,8 @@
 
   const aboutRow = (r) => {
     const one = D.cases[r];
-    return [el("h2", {}, one.id), el("p", { class: "question" }, T(one.question)), el("p", { class: "soft" }, T(one.why)), ...about(one)];
+    return [el("h2", {}, one.id), el("p", { class: "question" }, T(one.question)), el("p", { class: "soft" }, T(one.why)),
+      ...since(one, () => true, D.columns), ...about(one)];
   };
 
   const aboutColumn = (c) => {
@@ -135,9 +146,9 @@
     const r = D.cases.findIndex((one) => one.id === rest.join("/"));
     if (c < 0 || r < 0) return;
     const button = rows[r].cells[c + 1].firstChild;
-    button.scrollIntoView({ block: "center", inline: "center" });
     move(button, false);
     show(button);
+    button.scrollIntoView({ block: "center", inline: "center" }); // beside the panel, which takes room
   };
 
   // --- the keyboard: one stop for the whole table, arrows inside it --------------------------------

@@ -19,6 +19,7 @@ from reports.style import Style
 from reports.verbs import ProblemError
 from tests import fake_uv, sample
 from tests.pairs import Cells, asked, written
+from tests.test_page import Page
 from tests.test_upgrade import STACK, Ask, ask, uv  # noqa: F401  fixtures
 
 ADD, MIXED, SUB = "placement/add/device-device", "placement/add/host-accelerator", "placement/sub/device-device"
@@ -203,7 +204,7 @@ def test_what_the_suite_comes_with_can_be_read_and_is_small() -> None:
 
 
 @pytest.mark.slow
-def test_releases_are_asked_once_and_shown(uv: Path, ask: Ask, tmp_path: Path) -> None:  # noqa: F811
+def test_releases_are_asked_once_and_shown(uv: Path, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     made = tmp_path / "made"
     plain = Asker.ask
 
@@ -223,8 +224,18 @@ def test_releases_are_asked_once_and_shown(uv: Path, ask: Ask, tmp_path: Path) -
     assert (status, err) == (0, "")
     assert STACK in again
     assert not uv.exists()
-    status, page, _ = ask("history", "numpy", "--records", made, "--format", "html")
-    assert page.startswith("<!doctype html>")
+    monkeypatch.setattr(history, "RECORDED", tmp_path / "nothing")
+    status, text, _ = ask("history", "numpy", "--records", made, "--format", "html", "--case", STACK)
+    page = Page(text)
+    assert (status, page.open) == (0, [])
+    assert [column["key"] for column in page.data["columns"]] == ["numpy:cpu 1.2", "numpy:cpu 2.0"]
+    assert ["began" in kinds for kinds, _ in page.cells] == [False, True]
+    (row,), (one,), told = page.data["cells"], page.data["cases"], page.data["texts"]
+    assert [(target, told[n]) for target, n in one["h"]] == [
+        ("numpy:cpu", "raises until 1.2, works since 2.0 (2 releases asked, 1.2 to 2.0)")
+    ]
+    assert told[row[1]["b"]] == "loosened, answer: raises → works"
+    assert "b" not in row[0]
 
 
 @pytest.mark.parametrize(
@@ -253,9 +264,6 @@ def test_what_can_t_be_done_is_one_sentence(ask: Ask, arguments: tuple[str, ...]
 @pytest.mark.usefixtures("uv")
 def test_the_releases_can_be_listed(ask: Ask) -> None:  # noqa: F811
     assert ask("history", "numpy", "--releases")[:2] == (0, "".join(f"{one}\n" for one in fake_uv.RELEASES))
-
-
-
 
 
 @pytest.fixture

@@ -97,6 +97,16 @@ def test_behind_a_cell_is_everything_that_a_reader_needs(plain: Matrix) -> None:
     assert dict(zip(facets[::2], facets[1::2], strict=True))["device works"] == "yes"
 
 
+def test_a_run_s_page_reads_no_history_and_says_who_tells_it(plain: Matrix, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "files", lambda framework: {"1.0": [], "2.0": []} if framework == "dummy" else {})
+    text = html.render(plain)
+    page = Page(text)
+    assert {column["releases"] for column in page.data["columns"]} == {2}
+    assert not any(one.get("h") for one in page.data["cases"])
+    assert "python -m reports explain" in text
+    assert "changed with this release" not in text
+
+
 def test_the_page_escapes_everything(tmp_path: Path) -> None:
     case = "scalars/one-element/host-accelerator/left"
     cell = sample.cell("accel", case, facets={NASTY: NASTY}, why=NASTY, stale=NASTY)
@@ -131,5 +141,3 @@ def test_six_thousand_cells_stay_under_three_megabytes(tmp_path: Path) -> None:
     page = html.render(merged)
     assert len(list(merged.cells())) >= 6000 * min(len(catalogue()), 600) // 600
     assert len(page.encode()) < 3_000_000
-
-

@@ -142,7 +142,7 @@ class Search:
         from tempfile import TemporaryDirectory
 
         from cases import catalogue
-        from reports.compare import plain
+        from reports.compare import bare
         from reports.derive import Side
         from reports.environments import Release, discard, environment
         from reports.record import read
@@ -160,6 +160,6 @@ class Search:
             if self._chosen.discard:
                 discard(place)
         return {
-            plain(target).rpartition("=")[2]: Side(target, {case: cell for (of, case), cell in record.cells.items() if of == target.name})
+            bare(target): Side(target, {case: cell for (of, case), cell in record.cells.items() if of == target.name})
             for target in record.targets.values() if target.available
         }  # fmt: skip

@@ -49,6 +49,7 @@ def register(verbs: Any) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask what has no record, and show the history."""
     from reports import history
+    from reports.compare import bare
     from reports.environments import interpreters
     from reports.record import read
     from reports.releases import chosen as releases
@@ -72,8 +73,9 @@ def run(chosen: argparse.Namespace) -> int:
         raise ProblemError(
             f"no release of {chosen.framework} is recorded; name some, such as 1.0..2.0" if not failed else "; ".join(failed)
         )
-    records = [read(path) for path in paths]
-    names = {name.partition("@")[0].rpartition("=")[2]: None for record in records for name in record.targets}
+    alike: dict[bytes, Any] = {}
+    records = [read(path, seen=alike) for path in paths]
+    names = {bare(target): None for record in records for target in record.targets.values()}
     found = history.build(records, matching(names, chosen.target, "target"), cases)
     for warning in found.warnings:
         say(visible(warning))
@@ -150,12 +152,7 @@ def _whole(path: Path, targets: Sequence[str]) -> bool:
 
 def _text(chosen: argparse.Namespace, found: Any, records: Any) -> str:
     if chosen.format == "html":
-        from reports import html, matrix
-
-        merged = matrix.build(records)
-        shown = (found.lines if chosen.full else found.changed) or found.lines
-        columns = [column for column in merged.columns if column.target.name.partition("@")[0].rpartition("=")[2] in found.releases]
-        return html.render(merged.chosen(columns, {line.case for line in shown}))
+        return _page(found, records, full=chosen.full)
     from reports import answer_by_version as view
 
     if chosen.format == "json":
@@ -170,3 +167,25 @@ def _text(chosen: argparse.Namespace, found: Any, records: Any) -> str:
     if chosen.output is not None:
         style = replace(style, colour=False, unicode=True, width=120)
     return style.fit(view.terminal(found, style, full=chosen.full))
+
+
+def _page(found: Any, records: Any, *, full: bool) -> str:
+    """Return the page whose columns are the releases of each target, oldest first, judged by the code of today."""
+    from dataclasses import replace
+
+    from reports import html, matrix
+    from reports.compare import bare
+    from reports.derive import Side
+    from reports.history import release
+
+    cases = {one.case for one in (found.lines if full else found.changed) or found.lines}
+    merged = matrix.build(records)
+    columns = {}
+    for column in merged.columns:
+        name, version = bare(column.target), release(column.target)
+        if version in found.releases.get(name, ()):
+            side = Side(column.target, column.cells)
+            cells = {case: side.cell(case) for case in cases if case in column.cells}
+            columns[name, version] = replace(column, key=f"{name} {version}", target=replace(column.target, name=name), cells=cells)
+    ordered = [columns[name, version] for name, versions in found.releases.items() for version in versions if (name, version) in columns]
+    return html.render(merged.chosen(ordered, cases), found)
