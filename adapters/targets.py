@@ -6,7 +6,6 @@ What stands behind `@` is run: a path to a Python interpreter, or a command that
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -166,8 +165,10 @@ def adapters(extra: Iterable[str] = ()) -> dict[str, str | None]:
     Others come from the entry points of the group `device_semantics.adapters` (name = framework), and
     from `extra`: texts `NAME=module:Class`. Raises SelectorError.
     """
+    from importlib.metadata import entry_points  # which costs more than all the rest, and who compares records starts nothing
+
     found: dict[str, str | None] = dict.fromkeys((*ADAPTERS, *compiled.CRATES))
-    for point in importlib.metadata.entry_points(group="device_semantics.adapters"):
+    for point in entry_points(group="device_semantics.adapters"):
         found[point.name] = point.value.partition("[")[0].strip()
     for text in extra:
         name, equals, path = text.partition("=")
@@ -225,9 +226,11 @@ def missing(framework: str, group: Group) -> str | None:
 
 
 def _installed(distribution: str) -> bool:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
-        importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
+        version(distribution)
+    except PackageNotFoundError:
         return False
     return True
 

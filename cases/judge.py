@@ -52,6 +52,14 @@ def evidence(case: Case, target: Mapping[str, Any]) -> str:
 
 def judge(case: Case, target: Mapping[str, Any], reply: Mapping[str, Any]) -> dict[str, Any]:
     """Make a cell of a worker's reply: `{"observation": ...}`, or `{"status": ..., "why": ...}`."""
+    cell = observed(case, target, reply)
+    if cell["status"] in BEHAVIOUR:
+        cell.update(verdicts(case, target, cell["answer"] or cell["status"]))
+    return cell
+
+
+def observed(case: Case, target: Mapping[str, Any], reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Make a cell that isn't held against any contract: two answers are compared without one."""
     cell: dict[str, Any] = {
         "type": "cell", "target": target["target"], "case": case.id, "program": case.program.digest,
         "status": ANSWERED, "answer": None, "class": None, "facets": {}, "evidence": evidence(case, target),
@@ -65,9 +73,6 @@ def judge(case: Case, target: Mapping[str, Any], reply: Mapping[str, Any]) -> di
     else:
         cell["observation"] = observation
         _answer(case, cell, Reading(case.program, observation, case.wanted), target)
-    behaviour = cell["answer"] if cell["status"] == ANSWERED else cell["status"]
-    if cell["status"] in BEHAVIOUR:
-        cell.update(verdicts(case, target, behaviour))
     return cell
 
 

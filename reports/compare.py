@@ -61,7 +61,7 @@ def compare(old: Record, new: Record, targets: Sequence[str] = (), cases: Sequen
     before, after = _by_target(old), _by_target(new)
     for pair in found.pairs:
         sides = [
-            Side(target, {case: cell for case, cell in cells.get(target.name, {}).items() if _fits((case,), cases)})
+            Side(target, {case: cell for case, cell in cells.get(target.name, {}).items() if _fits((case,), cases)}, verdicts=False)
             for target, cells in ((pair.old, before), (pair.new, after))
         ]
         found.changes += _provenance(pair, *sides)
@@ -190,7 +190,7 @@ def columns(here: Column, there: Column, cases: Iterable[str], beside: Set[str])
 
     Kinds in `beside` are left out: between two frameworks they always differ. So is what one of them can't see.
     """
-    sides = Side(here.target, here.cells), Side(there.target, there.cells)
+    sides = Side(here.target, here.cells, verdicts=False), Side(there.target, there.cells, verdicts=False)
     own = tuple("accelerator" if "accelerator" in side.target.roles else "host" for side in sides)
     found: list[Change] = []
     compared = 0

@@ -12,17 +12,18 @@ from typing import Any
 
 from cases import catalogue
 from cases.controls import held
-from cases.judge import judge
+from cases.judge import BEHAVIOUR, observed, verdicts
 from reports.cells import Cell, Target
 
 
 class Side:
     """One target's cells, each judged when it is first looked at."""
 
-    def __init__(self, target: Target, cells: Mapping[str, Cell]) -> None:
-        """Take the target and its cells by case."""
+    def __init__(self, target: Target, cells: Mapping[str, Cell], *, verdicts: bool = True) -> None:
+        """Take the target and its cells by case; without verdicts, none is held against a contract."""
         self.target = target
         self.cells = cells
+        self._verdicts = verdicts
         self._said = target.to_json()
         self._judged: dict[str, dict[str, Any] | None] = {}
 
@@ -34,6 +35,8 @@ class Side:
             return replace(
                 found, facets={key: value if key == "warnings" or _plain(value) else str(value) for key, value in found.facets.items()}
             )
+        if self._verdicts and judged["status"] in BEHAVIOUR:
+            judged = judged | verdicts(catalogue()[case], self._said, judged["answer"] or judged["status"])
         judged = held(catalogue()[case], judged, self.control(case))
         answers = tuple(dict.fromkeys(judged["answer"] or judged["status"] if a == found.outcome else a for a in found.answers))
         return replace(
@@ -59,12 +62,12 @@ class Side:
         if one is None or one.program.digest != found.program:
             return None
         if found.observation is None:
-            return judge(one, self._said, {"status": found.status, "why": found.why})
+            return observed(one, self._said, {"status": found.status, "why": found.why})
         try:
-            return judge(one, self._said, {"observation": found.observation})
+            return observed(one, self._said, {"observation": found.observation})
         except Exception as error:
             why = f"the observation isn't made as the protocol says: {type(error).__name__}: {error}"
-            return judge(one, self._said, {"status": "inconclusive", "why": why})
+            return observed(one, self._said, {"status": "inconclusive", "why": why})
 
 
 def _plain(value: object) -> bool:

@@ -10,10 +10,12 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cases import catalogue
+from cases import Case, catalogue
+from cases.contract import Entry as Promise
 from cases.contract import contract_for
 from reports.accept import Entry, sorted_out
 from reports.changes import Change
@@ -41,23 +43,63 @@ class Settings:
 
 @dataclass(frozen=True)
 class Finding:
-    """A change that is listed, with all that helps to judge it."""
+    """A change that is listed, with all that helps to judge it, which is made when it is told: of many that are alike one is."""
 
     change: Change
     level: str
-    question: str = ""
-    #: The question in native code, and as a complete script.
-    code: tuple[str, ...] = ()
-    script: str = ""
-    #: The expressions to look for, and what stands beside them.
-    look_for: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
-    #: What the framework promises, and where it says so.
-    promise: str = ""
-    source: str = ""
+    #: The question, whose code can tell it, and what was observed; none about a whole target or record.
+    case: Case | None = None
+    native: Native | None = None
+    observation: Mapping[str, Any] | None = None
     uses: tuple[Use, ...] = ()
     #: The entry of an accept file that it is about.
     entry: Entry | None = None
+
+    @property
+    def question(self) -> str:
+        """Return what was asked."""
+        return self.case.question if self.case else ""
+
+    @property
+    def code(self) -> Sequence[str]:
+        """Return the question in native code."""
+        return self._told[0]
+
+    @property
+    def script(self) -> str:
+        """Return it as a complete script."""
+        return self._told[1]
+
+    @cached_property
+    def _told(self) -> tuple[Sequence[str], str]:
+        return self.native.script(self.case, self.observation) if self.native and self.case else ((), "")
+
+    @cached_property
+    def look_for(self) -> Sequence[str]:
+        """Return the expressions to look for."""
+        return letters(self.native.asked(plain(self.case))) if self.native and self.case else ()
+
+    @cached_property
+    def beside(self) -> Sequence[str]:
+        """Return what stands beside them."""
+        return letters(self.native.beside(plain(self.case))) if self.native and self.case else ()
+
+    @property
+    def promise(self) -> str:
+        """Return what the framework promises."""
+        return f"{self._promised.strength}: {self._promised.says}" if self._promised else ""
+
+    @property
+    def source(self) -> str:
+        """Return where it says so."""
+        return self._promised.source if self._promised else ""
+
+    @cached_property
+    def _promised(self) -> Promise | None:
+        if self.native is None or self.case is None:
+            return None
+        target = self.native.target
+        return contract_for(target.framework).promise(self.case.id, target.device, target.version)
 
     @property
     def used(self) -> bool:
@@ -143,15 +185,8 @@ class _Told:
         if one is None:
             return Finding(change, level, entry=entry)
         native = self._natives[change.target]
-        target = native.target
-        promise = contract_for(target.framework).promise(one.id, target.device, target.version)
-        code, script = native.script(one, self._new.cells[target.name, one.id].observation)
-        asked, beside = letters(native.asked(plain(one))), letters(native.beside(plain(one)))
-        return Finding(
-            change, level, one.question, tuple(code), script, tuple(asked), tuple(beside),
-            f"{promise.strength}: {promise.says}" if promise else "", promise.source if promise else "",
-            tuple(self._uses(native.pattern(one))) if self._sources is not None else (),
-        )  # fmt: skip
+        uses = tuple(self._uses(native.pattern(one))) if self._sources is not None else ()
+        return Finding(change, level, one, native, self._new.cells[native.target.name, one.id].observation, uses)
 
     def _uses(self, pattern: Pattern) -> list[Use]:
         assert self._sources is not None

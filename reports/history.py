@@ -136,7 +136,7 @@ def build(records: Iterable[Record], targets: Sequence[str] = (), cases: Sequenc
             name = bare(target)
             if target.available and (not targets or name in targets):
                 cells = {case: cell for (of, case), cell in record.cells.items() if of == target.name}
-                found.setdefault(name, {})[release(target)] = record, Side(target, cells)
+                found.setdefault(name, {})[release(target)] = record, Side(target, cells, verdicts=False)
     lines: list[Line] = []
     releases = {}
     for name in sorted(found, key=lambda name: (name.partition(":")[0], name)):

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from cases import catalogue
+from cases import Case, catalogue
 from reports.compare import compare
+from reports.formats import text
 from reports.gate import Report, Settings, gate
+from reports.native import Native
 from reports.record import read
+from reports.style import Style
 from reports.verbs import ProblemError
 from tests import sample
 from tests.pairs import NAME, Cells, asked, lines, pair, written
@@ -54,6 +57,27 @@ def test_a_finding_tells_question_code_promise_and_what_to_look_for(tmp_path: Pa
     assert finding.look_for
     assert "\n".join(finding.code) in finding.script
     compile(finding.script, "script", "exec")
+
+
+def test_of_many_findings_that_are_alike_the_code_of_one_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    plain = Native.script
+
+    def script(self: Native, case: Case, *more: Any) -> tuple[list[str], str]:
+        made.append(case.id)
+        return plain(self, case, *more)
+
+    monkeypatch.setattr(Native, "script", script)
+    found = report(tmp_path, asked("accel", ADD, SUB), asked("refuses-computing", ADD, SUB))
+    told = text.render(found, Style(width=100), full=True)
+    assert [finding.change.case for finding in found.findings] == [ADD, SUB]
+    assert f"likewise: {SUB}" in told
+    assert made == [ADD]
+
+
+def test_two_answers_are_compared_without_a_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reports.derive.verdicts", lambda *_: pytest.fail("held against a contract"))
+    assert kinds(report(tmp_path, asked("accel", MIXED), asked("moves-to-first", MIXED))) == ["loosened"]
 
 
 def test_the_strictest_kind_of_a_change_decides_whatever_names_it(tmp_path: Path) -> None:

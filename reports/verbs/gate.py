@@ -67,17 +67,18 @@ def run(chosen: argparse.Namespace) -> int:
 
     from reports.gate import gate
     from reports.record import read
-    from reports.verbs import ProblemError, catalogue
+    from reports.verbs import ProblemError
 
-    catalogue()
-    found, entries = wanted(chosen)
     with _uncollected():
+        found, entries = wanted(chosen)
         seen: dict[bytes, Any] = {}
         records = read(chosen.old, seen=seen), read(chosen.new, seen=seen)
-    if os.path.samefile(chosen.old, chosen.new):
-        raise ProblemError(f"OLD and NEW are the same file, {chosen.old}: name the record from before the upgrade, and the one from after")
-    _check_globs(chosen, records)
-    return told(chosen, gate(*records, found, entries, targets=chosen.target, cases=chosen.case), found.accept)
+        if os.path.samefile(chosen.old, chosen.new):
+            raise ProblemError(
+                f"OLD and NEW are the same file, {chosen.old}: name the record from before the upgrade, and the one from after"
+            )
+        _check_globs(chosen, records)
+        return told(chosen, gate(*records, found, entries, targets=chosen.target, cases=chosen.case), found.accept)
 
 
 def wanted(chosen: argparse.Namespace) -> tuple[Any, Any]:
@@ -113,7 +114,7 @@ def told(chosen: argparse.Namespace, report: Any, accept: Path | None) -> int:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keep the collector of cycles from going through a record again and again while it is read: there are none in it."""
+    """Keep the collector of cycles from going through the records again and again: there are none in them, and the process ends soon."""
     import gc
 
     was = gc.isenabled()
