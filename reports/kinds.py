@@ -23,7 +23,7 @@ class Kind:
 
 #: In the order in which they name a change that several fit: what goes on without a word stands before what is loud.
 KINDS: Mapping[str, Kind] = {
-    "silent": Kind("right or refused before, silently wrong now", DENY, "code that goes through now computes with a wrong value"),
+    "silent": Kind("silently wrong now, and not before", DENY, "code that goes through now computes with a wrong value"),
     "crash": Kind("the process dies or never answers", DENY, "no `except` catches it: keep the operation away from the new version"),
     "damage": Kind("operands or the device don't survive a refusal", DENY, "code that catches the error must not go on with the operands"),
     "precision": Kind("the value is right in another precision", DENY, "tolerances, and comparisons with stored results"),

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,8 +21,11 @@ from typing import Any
 import pytest
 
 from adapters.compiled import program
-from cases.case import AREAS
+from cases.case import AREAS, catalogue
+from reports import history
 from reports.cells import Cell
+from reports.compare import bare
+from reports.derive import Side
 from reports.record import read
 
 ROOT = Path(__file__).parent.parent
@@ -107,6 +111,36 @@ def test_plain_scripts_and_the_suite_give_the_same_answers(tmp_path: Path, subte
     if set(FRAMEWORKS) <= set(here):
         assert len(keys) >= LEAST
         assert {case.partition("/")[0] for _, case in keys} == set(AREAS)
+
+
+def test_what_releases_answered_is_what_plain_scripts_saw_there() -> None:
+    """Compare what is recorded with `releases.jsonl`, to which `PYTHON tests/independent/FRAMEWORK_questions.py` was written.
+
+    PYTHON was an environment with that release alone. Other releases than today's aren't here, so that what they said is kept.
+    """
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for text in (SCRIPTS / "releases.jsonl").read_text("utf-8").splitlines():
+        facts = json.loads(text)
+        found.setdefault((facts["target"].partition(":")[0], facts["version"]), []).append(facts)
+    for (framework, version), answers in found.items():
+        cases = {facts["case"] for facts in answers}
+        record = read(history.RECORDED / framework / f"{version}.jsonl.xz", cases | {catalogue()[case].control or case for case in cases})
+        for target in record.targets.values():
+            side = Side(target, {case: cell for (of, case), cell in record.cells.items() if of == target.name})
+            for facts in [facts for facts in answers if facts["target"] == bare(target)]:
+                assert disagreements(facts, side.cell(facts["case"])) == []
+                answers.remove(facts)
+        assert answers == [], "it isn't recorded"
+
+
+def test_plain_scripts_confirm_changes_between_releases() -> None:
+    seen: dict[tuple[str, str, str], set[str]] = {}
+    for text in (SCRIPTS / "releases.jsonl").read_text("utf-8").splitlines():
+        facts = json.loads(text)
+        answer = f"{facts['answer']} {facts.get('error', '')}"
+        seen.setdefault((facts["target"].partition(":")[0], facts["target"], facts["case"]), set()).add(answer)
+    changed = Counter(framework for (framework, _, _), answers in seen.items() if len(answers) > 1)
+    assert min(changed["jax"], changed["torch"]) >= 3, changed
 
 
 def test_a_disagreement_names_both() -> None:

@@ -1,14 +1,17 @@
-"""JAX's own answers to some of the suite's questions: run it alone, it needs JAX (with NumPy) and nothing else.
+"""JAX's own answers to some of the suite's questions: run it alone, it needs JAX (with NumPy, 0.4.20 or later) and nothing else.
 
 Each function asks one question in JAX's own API and prints one JSON line: the facts, and the word
 that they come to. Of three forced CPU devices the first is the host, the second plays the
 accelerator and the third a second accelerator; a value is committed to a device by `device_put`.
+Arguments are the questions to ask; without any, all are asked. What releases said is kept in `releases.jsonl`.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -59,7 +62,13 @@ def told(compute: Callable[[], Any], expected: Any, word: Callable[[Any], str]) 
 
 def place(result: Any) -> str:
     """Say where a result is."""
-    return f"moves-to-{NAMES[result.device]}"
+    return f"moves-to-{where(result)}"
+
+
+def where(value: Any) -> str:
+    """Return the one device of a value, as every release tells it: `device` was a method once."""
+    (device,) = value.devices()
+    return NAMES[device]
 
 
 # --- placement -----------------------------------------------------------------------------------
@@ -128,25 +137,40 @@ def a_value_made_under_a_default_device() -> Facts:
 @question("moving/default-device/zeros")
 def zeros_under_a_default_device() -> Facts:
     with jax.default_device(ACCELERATOR):
-        return told(lambda: jnp.zeros(4), [0.0] * 4, lambda y: f"on-{NAMES[y.device]}")
+        return told(lambda: jnp.zeros(4), [0.0] * 4, lambda y: f"on-{where(y)}")
+
+
+@question("moving/no-device/zeros-like")
+def zeros_like_a_value_of_the_accelerator() -> Facts:
+    x = put(FOUR, ACCELERATOR)
+    return told(lambda: jnp.zeros_like(x), [0.0] * 4, lambda y: f"on-{where(y)}")
 
 
 @question("moving/to-same/object")
 def put_where_it_is() -> Facts:
     x = put(FOUR, ACCELERATOR)
+    return told(lambda: jax.device_put(x, ACCELERATOR), FOUR, lambda y: identity(x, y))
 
-    def identity(y: Any) -> str:
-        if y is x:
-            return "same-object"
-        return "shared-storage" if x.unsafe_buffer_pointer() == y.unsafe_buffer_pointer() else "copy"
 
-    return told(lambda: jax.device_put(x, ACCELERATOR), FOUR, identity)
+@question("moving/to-same/copy")
+def put_where_it_is_as_a_copy() -> Facts:
+    if "may_alias" not in inspect.signature(jax.device_put).parameters:
+        return {"answer": "not-offered"}
+    x = put(FOUR, ACCELERATOR)
+    return told(lambda: jax.device_put(x, ACCELERATOR, may_alias=False), FOUR, lambda y: identity(x, y))
+
+
+def identity(x: Any, y: Any) -> str:
+    """Say what two names have in common."""
+    if y is x:
+        return "same-object"
+    return "shared-storage" if x.unsafe_buffer_pointer() == y.unsafe_buffer_pointer() else "copy"
 
 
 @question("moving/to-peer/object")
 def from_one_accelerator_to_the_other() -> Facts:
     x = put(FOUR, ACCELERATOR)
-    return told(lambda: jax.device_put(x, PEER), FOUR, lambda y: "moves" if y.device == PEER else "stays")
+    return told(lambda: jax.device_put(x, PEER), FOUR, lambda y: "moves" if where(y) == "peer" else "stays")
 
 
 @question("moving/equality/accelerator-peer")
@@ -173,7 +197,7 @@ def kept(asked: str, computed: Callable[[], Any], expected: Any) -> Facts:
 
 @question("dtypes/float64/create")
 def float64_as_jax_comes() -> Facts:
-    return kept("float64", lambda: jnp.asarray(FOUR, dtype="float64", device=ACCELERATOR), FOUR)
+    return kept("float64", lambda: jax.device_put(jnp.asarray(FOUR, dtype="float64"), ACCELERATOR), FOUR)
 
 
 @question("dtypes/int64/host-memory")
@@ -198,6 +222,12 @@ def sum_of_truths() -> Facts:
 def product_of_float8() -> Facts:
     rows, columns = (jax.device_put(np.asarray(v, jnp.float8_e4m3fn), ACCELERATOR) for v in ([[2, -3], [1, 2]], [[2, -1], [-1, 1]]))
     return kept("float8_e4m3fn", lambda: rows @ columns, [[7, -5], [0, 1]])
+
+
+@question("dtypes/int4/add")
+def sum_of_two_int4() -> Facts:
+    x, y = (jax.device_put(jnp.array(v, dtype=jnp.int4), ACCELERATOR) for v in ([2, -3], [3, -4]))
+    return kept("int4", lambda: x + y, [5, -7])
 
 
 # --- time ----------------------------------------------------------------------------------------
@@ -241,5 +271,5 @@ def one_element_of_the_result() -> Facts:
 
 
 if __name__ == "__main__":
-    for target, case, ask in QUESTIONS:
-        print(json.dumps({"target": target, "case": case, **ask()}), flush=True)
+    for target, case, ask in [one for one in QUESTIONS if one[1] in (sys.argv[1:] or [one[1]])]:
+        print(json.dumps({"version": jax.__version__, "target": target, "case": case, **ask()}), flush=True)

@@ -2,12 +2,14 @@
 
 Each function asks one question in PyTorch's own API and prints one JSON line: the facts, and the
 word that they come to. Meta and fake tensors hold no values, so of them only the place is judged.
+Arguments are the questions to ask; without any, all are asked. What releases said is kept in `releases.jsonl`.
 """
 
 from __future__ import annotations
 
 import array
 import json
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -149,6 +151,20 @@ def sum_of_two_float8() -> Facts:
     return told(lambda: left + right, [5.0, 2.0], kept(torch.float8_e4m3fn))
 
 
+@question("torch:cpu", "dtypes/bool/matmul")
+def product_of_truths() -> Facts:
+    left, right = torch.tensor([[True, False], [True, True]]), torch.tensor([[True, True], [False, True]])
+    return told(lambda: left @ right, [[True, True], [True, True]], kept(torch.bool))
+
+
+@question("torch:cpu", "dtypes/float8_e8m0fnu/create")
+def a_tensor_of_exponents() -> Facts:
+    dtype = getattr(torch, "float8_e8m0fnu", None)
+    if dtype is None:
+        return {"answer": "not-offered"}
+    return told(lambda: torch.tensor([2.0, 4.0, 8.0], dtype=dtype), [2.0, 4.0, 8.0], lambda _: "works")
+
+
 @question("torch:cpu", "dtypes/literal/int")
 def whole_numbers_without_a_dtype() -> Facts:
     return told(lambda: torch.tensor([2, -3, 5], device="cpu"), [2, -3, 5], lambda y: str(y.dtype).removeprefix("torch."))
@@ -266,6 +282,17 @@ def one_host_element_beside_cuda() -> Facts:
         return told(lambda: one * many, None, place)
 
 
+@question("torch:fake-cuda", "moving/to-same/indexless")
+def cuda_0_moved_to_cuda() -> Facts:
+    with FakeTensorMode():
+        x = torch.full((4,), 2.5, device="cuda:0")
+        try:
+            return {"answer": "same-object" if x.to("cuda") is x else "copy"}
+        except RuntimeError as error:
+            # It asks the driver which device is the current one.
+            return {"answer": "not-modelled" if "CUDA driver" in str(error) else "raises"}
+
+
 @question("torch:fake-cuda", "moving/to-host/indexed")
 def cuda_moved_to_cpu_0() -> Facts:
     """Look whether it may stand beside what is on the host: eager PyTorch takes `cpu:0` for `cpu`, a fake takes it for another device."""
@@ -345,5 +372,6 @@ def a_layer_under_a_default_device() -> Facts:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for target, case, ask in QUESTIONS:
-        print(json.dumps({"target": target, "case": case, **ask()}), flush=True)
+    version = torch.__version__.partition("+")[0]  # whatever it was built for
+    for target, case, ask in [one for one in QUESTIONS if one[1] in (sys.argv[1:] or [one[1]])]:
+        print(json.dumps({"version": version, "target": target, "case": case, **ask()}), flush=True)
