@@ -30,7 +30,7 @@ _NOT_ASKED = ("not-run", "unavailable")
 class Pair:
     """A target as two records know it."""
 
-    #: Its name, without an interpreter where that is enough.
+    #: Its name, without an interpreter where that is enough, and without labels where each side has another.
     name: str
     old: Target
     new: Target
@@ -105,7 +105,8 @@ def _pairs(old: Record, new: Record) -> tuple[list[Pair], list[Change]]:
         for target in list(before):
             fitting = [other for other in after if key(other) == key(target)]
             if len(fitting) == 1 and sum(key(other) == key(target) for other in before) == 1:
-                pairs.append(Pair(plain(fitting[0]), target, fitting[0]))
+                # Labels such as old and new say which record it is from, and not what it is.
+                pairs.append(Pair((bare if key is bare else plain)(fitting[0]), target, fitting[0]))
                 before.remove(target)
                 after.remove(fitting[0])
     absent = {plain(target): target.why for target in (*old.targets.values(), *new.targets.values()) if not target.available}

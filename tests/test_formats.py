@@ -148,7 +148,11 @@ def test_text_keeps_to_the_width_and_can_be_brief(report: Report) -> None:
     made = text.render(report, Style(90), full=False)
     assert "ask it yourself" not in made
     assert max(len(one) for one in made.splitlines() if "/" not in one) <= 90
-    assert "ask it yourself" in text.render(report, Style(90))
+    whole = text.render(report, Style(90))
+    assert "ask it yourself" in whole
+    old, new = (record.path for record in report.records)
+    assert f"python -m reports gate {old} {new} --format markdown" in " ".join(whole.split())
+    assert "--format markdown" not in made
     assert "\x1b[" not in made
     assert "\x1b[" in text.render(report, Style(90, colour=True))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from reports.formats import Group, answers, beside, groups, places, sides
 from reports.gate import Report
@@ -37,6 +38,10 @@ def _lines(report: Report, style: Style, full: bool) -> Iterator[str]:
             yield ""
             yield from (style.paint(part, "wrong" if finding.level == DENY else "warn") for part in wrapped([text], style, 2))
         yield from _group(group, style, full)
+    if full and any(group.first.code for group in groups(report.findings)):
+        paths = " ".join(quote(str(record.path)) for record in report.records)
+        yield ""
+        yield from wrapped([line(f"each as a complete script: python -m reports gate {paths} --format markdown")], style, 2)
     if report.accepted:
         yield ""
         told = (f"accepted: {one.target} {one.case}, {one.kind}: {line(entry.reason)}" for one, entry in report.accepted)

@@ -128,10 +128,11 @@ def _uncollected() -> Iterator[None]:
 
 def _check_globs(chosen: argparse.Namespace, records: Any) -> None:
     """Refuse a glob that matches nothing. Raises ProblemError."""
-    from reports.compare import plain
+    from reports.compare import bare, plain
     from reports.verbs import matching
 
-    targets = {name: None for record in records for target in record.targets.values() for name in (target.name, plain(target))}
+    known = [target for record in records for target in record.targets.values()]
+    targets = {name: None for target in known for name in (target.name, plain(target), bare(target))}
     matching(targets, chosen.target, "target")
     matching({case: None for record in records for _, case in record.cells}, chosen.case, "case")
 
