@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +18,8 @@ from adapters.targets import Spec, interpreter
 HELLO, DEADLINE = 120.0, 30.0
 #: Workers that fail to start again so many times in a row make the rest of their cells `unavailable`.
 _GIVE_UP = 3
+#: Signals that nothing in a process raises against itself: somebody ended it, or the system, which had no memory left. A shell says 128 more.
+_ENDED = {code for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)) for code in (-number, 128 + number)}
 #: A case that measures time does much of its work several times over, and may take so many deadlines.
 _ALONE = 4
 
@@ -70,6 +74,8 @@ class Lane:
         self._process: Process | None = None
         self._extra: Process | None = None
         self._hello: dict[str, Any] | None = None
+        #: Version and build of what answered first; whoever answers later must be the same.
+        self._first: tuple[str, str] | None = None
         self._why = ""
         self._failed = 0
         self._served = False
@@ -102,6 +108,7 @@ class Lane:
         self._extra = process  # so that closing ends a worker that is still starting
         try:
             hello = process.hello(self._settings.hello)
+            self._same(hello)
             self._served = True
             return process, hello
         except NotStarted:
@@ -109,6 +116,14 @@ class Lane:
             raise
         finally:
             self._extra = None
+
+    def _same(self, hello: dict[str, Any]) -> None:
+        """Raise NotStarted where a framework was exchanged during the run: its answers would stand under the other's version."""
+        now = hello["version"], json.dumps(hello["build"], sort_keys=True)
+        self._first = self._first or now
+        if now != self._first:
+            changed = next(f"{old} → {new}" for old, new in zip(self._first, now, strict=True) if old != new)
+            raise NotStarted(f"{self.spec.framework} in {interpreter(self.spec)} was exchanged during the run ({changed}): ask again")
 
     def hello(self) -> tuple[dict[str, Any] | None, str]:
         """Return what the worker said of itself, or None and why it said nothing; waits for it."""
@@ -131,6 +146,9 @@ class Lane:
 
     def _once(self, request: Request, device: str) -> dict[str, Any]:
         reply, failed = self._attempt(request, device)
+        if failed is not None and failed.code in _ENDED and not self._closed:
+            # Nothing that a framework does to itself. Where it is ended again, it is what the question makes the system do.
+            reply, failed = self._attempt(request, device)
         if failed is None or not self.spec.wrapped or _surely_the_framework(failed):
             return reply
         # Was it the framework, or the way to it? A lost connection shows in that it can't be made again. Where it can, the same

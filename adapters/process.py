@@ -34,7 +34,9 @@ _BANNER = 200
 #: Exit statuses with which a command says that it failed itself: ssh that lost its connection, docker that lost its daemon.
 LOST = (125, 255)
 #: What a program says beside the reason for which it ended: where it was, and how to hear more.
-_FRAME = re.compile(r"\s*(note: |stack backtrace:|@ |\d+: |at |\*\*\* Check failure)")
+_FRAME = re.compile(r"\s*(note: |\(at |stack backtrace:|@ |\d+: |at |\*\*\* Check failure)")
+#: What a Vulkan driver says wherever nobody sits at a screen: it ends nothing.
+_CHATTER = re.compile(r"error: XDG_RUNTIME_DIR is ")
 _IMPORTS = re.compile(r"^from \.(\w+) import ", re.MULTILINE)
 
 
@@ -92,6 +94,7 @@ class Process:
             raise NotStarted(f"{interpreter(spec)} can't be started: {error.strerror or error}") from error
         GUARD.watch(self._popen.pid)
         self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._rest = b""
         self._said: deque[bytes] = deque(maxlen=40)
         self._next = 0
         self._warmed: set[str] = set()
@@ -175,6 +178,8 @@ class Process:
 
     def _ask(self, request: dict[str, Any], deadline: float) -> dict[str, Any]:
         self._next += 1
+        # What it said before belongs to other questions, and must not be quoted as the reason why it ended in this one.
+        self._said.clear()
         self._send(json.dumps({**request, "id": self._next, "deadline": deadline}).encode() + b"\n")
         line = self._line(deadline)
         try:
@@ -198,19 +203,22 @@ class Process:
         try:
             line = self._lines.get(timeout=deadline)
         except queue.Empty:
-            raise WorkerFailed("hung", f"no answer within {deadline:g} s") from None
+            raise WorkerFailed("hung", f"no answer within {deadline:g} s{self._begun()}") from None
         if line is None:
-            raise WorkerFailed("crashed", self._epitaph(), self._popen.returncode)
+            raise WorkerFailed("crashed", f"{self._epitaph()}{self._begun()}", self._popen.returncode)
         return line
 
+    def _begun(self) -> str:
+        """Return what was said of a line that has no end, for a sentence."""
+        return f", but a line without an end: {self._rest[:80]!r}" if self._rest.strip() else ""
+
     def _listen(self, stream: IO[bytes]) -> None:
-        rest = b""
         with contextlib.suppress(OSError, ValueError):
             while chunk := stream.read(65536):
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, self._rest = (self._rest + chunk).split(b"\n")
                 for line in lines:
                     self._lines.put(line)
-                if len(rest) > LONGEST:
+                if len(self._rest) > LONGEST:
                     self._lines.put(b"(a line without an end)")
                     break
         self._lines.put(None)
@@ -241,7 +249,8 @@ class Process:
     def _last_words(self) -> str:
         self._listeners[1].join(0.5)
         lines = b"".join(self._said).decode("utf-8", "replace").replace(">>> ", "").strip().splitlines()
-        telling = [line for line in lines if line.strip() and not _FRAME.match(line)] or lines
+        lines = [line for line in lines if line.strip() and not _CHATTER.match(line)]
+        telling = [line for line in lines if not _FRAME.match(line)] or lines
         return telling[-1].strip()[:300] if telling else ""
 
     def end(self) -> None:

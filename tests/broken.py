@@ -50,6 +50,18 @@ def misbehave(mode: str, request: dict[str, Any]) -> None:
         block = b"x" * 65536
         while True:
             say(block)
+    elif mode == "half-line-hang":
+        say(b'{"id": 2, "type": "obs')
+        time.sleep(600)
+    elif mode == "quiet-segfault":  # it spoke in the question before
+        if request["id"] == 2:
+            os.write(2, b"a panic that was caught\n")
+            time.sleep(0.3)
+            say(reply(request, type="observation", observation={"steps": {}}))
+        else:
+            os.kill(os.getpid(), 11)
+    elif mode == "killed":
+        os.kill(os.getpid(), 9)
     elif mode == "closes-output":
         os.close(1)
         time.sleep(60)
@@ -59,7 +71,7 @@ def misbehave(mode: str, request: dict[str, Any]) -> None:
         os.kill(os.getpid(), 11)
     elif mode == "aborts-with-frames":
         os.write(2, b"memory allocation of 9 bytes failed\nstack backtrace:\n   0: abort\n             at /here.rs:1:2\n")
-        os.write(2, b"note: run with BACKTRACE=full\n    @     0x657a05  _start\n")
+        os.write(2, b"(at there.rs:1)\nerror: XDG_RUNTIME_DIR is invalid or not set in the environment.\nnote: run with BACKTRACE=full\n    @     0x657a05  _start\n")
         os.abort()
     elif mode == "exit-0":
         os._exit(0)
@@ -91,7 +103,7 @@ def main() -> None:
         if request["type"] == "hello":
             if mode == "dies-at-hello":
                 sys.exit("no library here")
-            odd: dict[str, dict[str, Any]] = {"newer-protocol": {"protocol": 99}, "odd-hello": {"operations": "all of them"}}
+            odd: dict[str, dict[str, Any]] = {"newer-protocol": {"protocol": 99}, "another": {"version": "2.0"}, "odd-hello": {"operations": "all of them"}}
             say(hello(request, **odd.get(mode, {})))
         elif request["type"] == "warm":
             say(reply(request, type="warm"))

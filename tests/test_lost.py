@@ -79,6 +79,25 @@ def test_a_crash_behind_a_command_stays_one(tmp_path: Path, times: int, end: str
     assert words in reply["why"]
 
 
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_worker_that_somebody_killed_is_asked_again(tmp_path: Path, fresh: bool) -> None:
+    one = (script(tmp_path, 9, "exit $?")[0],)
+    (reply,) = replies(one, "killed", later="flood", fresh=fresh)
+    assert reply["observation"] == {"steps": {}}
+
+
+def test_a_worker_that_every_try_ends_is_a_crash(tmp_path: Path) -> None:
+    (reply,) = replies(script(tmp_path, 9, "exit $?"), "killed")
+    assert (reply["status"], "status 137" in reply["why"]) == ("crashed", True)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_framework_that_is_exchanged_during_a_run_answers_no_more_in_its_name(tmp_path: Path, fresh: bool) -> None:
+    first, second = replies(script(tmp_path, 9, "exit $?"), "exit-0", 2, later="another", fresh=fresh)
+    assert (first["status"], second["status"], second["lost"]) == ("inconclusive", "unavailable", True)
+    assert "was exchanged during the run (1.0 → 2.0)" in second["why"]
+
+
 def test_only_a_command_with_something_behind_it_can_lose_that() -> None:
     assert not Spec("numpy", None, None).wrapped
     assert not Spec("numpy", None, ("/usr/bin/python3",)).wrapped

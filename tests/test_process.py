@@ -35,6 +35,8 @@ def worker(mode: str) -> Iterator[Process]:
     [
         ("wrong-id", "inconclusive", "answered request 9 when asked 2"),
         ("half-line", "crashed", "ended with exit status 0 in the middle of a question"),
+        ("half-line", "crashed", "but a line without an end: b'{\"id\": 2, \"type\": \"obs'$"),
+        ("half-line-hang", "hung", "no answer within 1 s, but a line without an end"),
         ("rubbish", "inconclusive", "answered rubbish"),
         ("no-observation", "inconclusive", "no observation but"),
         ("endless-line", "inconclusive", "a line without an end"),
@@ -49,8 +51,16 @@ def test_a_worker_that_breaks_the_protocol_becomes_a_status_and_a_sentence(mode:
     with worker(mode) as process:
         process.hello(30)
         with pytest.raises(WorkerFailed, match=words) as failed:
-            process.run("cpu", PROGRAM, None, 1 if mode == "hang" else 30)
+            process.run("cpu", PROGRAM, None, 1 if mode.endswith("hang") else 30)
         assert failed.value.status == status
+
+
+def test_what_was_said_in_an_earlier_question_is_no_reason_for_the_end_in_this_one() -> None:
+    with worker("quiet-segfault") as process:
+        process.hello(30)
+        process.run("cpu", PROGRAM, None, 30)
+        with pytest.raises(WorkerFailed, match="ended by SIGSEGV$"):
+            process.run("cpu", PROGRAM, None, 30)
 
 
 def test_rubbish_on_standard_error_neither_blocks_nor_matters() -> None:
