@@ -41,11 +41,15 @@ def applicable(case: Case, target: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def evidence(case: Case, target: Mapping[str, Any]) -> str:
-    """Return the weakest evidence of the roles that the case uses."""
+def evidence(case: Case, target: Mapping[str, Any], reading: Reading | None = None) -> str:
+    """Return the weakest evidence of the roles that the case uses, and of those where its values landed that it placed nowhere."""
     roles = target["roles"]
     fallback = "accelerator" if "accelerator" in roles else "host"
     used = {fallback if role == "device" else role for role in case.program.roles} or {"host"}
+    if reading is not None:
+        # Probes ask whether the device still works, which is not the question.
+        asked = (reading.steps.get(step["id"], {}) for step in walk(case.program.steps) if "when" not in step)
+        used |= {str(fact.get("value", {}).get("role")) for fact in asked}
     found = [roles[role]["evidence"] for role in used if role in roles] or ["measured"]
     return str(max(found, key=EVIDENCE.index))
 
@@ -72,7 +76,9 @@ def observed(case: Case, target: Mapping[str, Any], reply: Mapping[str, Any]) ->
         cell["status"], cell["why"] = reply["status"], reply.get("why", "")
     else:
         cell["observation"] = observation
-        _answer(case, cell, Reading(case.program, observation, case.wanted), target)
+        reading = Reading(case.program, observation, case.wanted)
+        cell["evidence"] = evidence(case, target, reading)
+        _answer(case, cell, reading, target)
     return cell
 
 

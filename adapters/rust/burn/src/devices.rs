@@ -39,8 +39,11 @@ fn evaluate(expression: &str) -> Option<Device> {
         "Device::cuda(99)" => Device::cuda(99),
         _ => {
             let found = NAMED.iter().find(|(text, ..)| *text == expression).map(|(_, kind, _)| kind.clone());
-            let beyond = || DeviceKind::DiscreteGpu(99);
+            let (second, beyond) = (|| DeviceKind::DiscreteGpu(1), || DeviceKind::DiscreteGpu(99));
             match expression {
+                "Device::wgpu(DeviceKind::DiscreteGpu(1))" => Device::wgpu(second()),
+                "Device::vulkan(DeviceKind::DiscreteGpu(1))" => Device::vulkan(second()),
+                "Device::metal(DeviceKind::DiscreteGpu(1))" => Device::metal(second()),
                 "Device::wgpu(DeviceKind::DiscreteGpu(99))" => Device::wgpu(beyond()),
                 "Device::vulkan(DeviceKind::DiscreteGpu(99))" => Device::vulkan(beyond()),
                 "Device::metal(DeviceKind::DiscreteGpu(99))" => Device::metal(beyond()),
@@ -106,8 +109,18 @@ pub fn kinds() -> Vec<(String, Kind)> {
     .into()
 }
 
-/// Return what hardware is behind the adapters of a graphics interface, in the order of `NAMED`.
-fn adapters(of: DeviceType) -> Vec<usize> {
+/// The hardware behind a graphics interface.
+struct Adapters {
+    /// What is there, by its place in `NAMED`.
+    first: Vec<usize>,
+    /// There is a second GPU that is as good as the one that `DefaultDevice` means.
+    second: bool,
+    /// `DefaultDevice` means what the environment says.
+    chosen: Option<String>,
+}
+
+/// Return what hardware is behind the adapters of a graphics interface.
+fn adapters(of: DeviceType) -> Adapters {
     let found: Vec<WgpuDeviceKind> = Device::enumerate(of)
         .iter()
         .filter_map(|device| match device.as_dispatch() {
@@ -115,36 +128,57 @@ fn adapters(of: DeviceType) -> Vec<usize> {
             _ => None,
         })
         .collect();
-    (0..NAMED.len()).filter(|at| found.contains(&NAMED[*at].2)).collect()
+    let chosen = std::env::var("CUBECL_WGPU_DEFAULT_DEVICE").ok().map(|named| named.trim().to_owned());
+    Adapters::of(&found, chosen)
 }
 
-/// Say whether the default adapter computes on the host's processor.
-fn software(adapters: &[usize]) -> bool {
-    let cpu = NAMED.len() - 1;
-    adapters == [cpu] || std::env::var("CUBECL_WGPU_DEFAULT_DEVICE").is_ok_and(|named| named.trim() == "Cpu")
+impl Adapters {
+    fn of(found: &[WgpuDeviceKind], chosen: Option<String>) -> Self {
+        let first = (0..NAMED.len()).filter(|at| found.contains(&NAMED[*at].2)).collect();
+        Self { first, second: chosen.is_none() && found.contains(&WgpuDeviceKind::DiscreteGpu(1)), chosen }
+    }
+
+    /// Say whether the default adapter computes on the host's processor.
+    fn software(&self) -> bool {
+        self.first == [NAMED.len() - 1] || self.chosen.as_deref() == Some("Cpu")
+    }
+
+    /// Return how the default adapter is called by its own name; `None` where the environment may mean another one.
+    fn named(&self) -> Option<&'static str> {
+        let best = NAMED[*self.first.first()?].0;
+        (self.chosen.is_none() || self.first.len() == 1).then_some(best)
+    }
+
+    /// Return the roles beside the host.
+    fn roles(&self, accelerator: &str, alias: Option<&str>, peer: &str) -> Roles {
+        let simulated = self.software();
+        let alias = alias.map(|expression| ("alias", expression, simulated));
+        roles([Some(("accelerator", accelerator, simulated)), alias, self.second.then_some(("peer", peer, false))])
+    }
 }
 
 fn wgpu() -> Kind {
     let adapters = adapters(DeviceType::Wgpu);
-    let first = adapters.first().ok_or("no adapter for wgpu: it needs a Vulkan driver, on Debian mesa-vulkan-drivers and libvulkan1")?;
-    let simulated = software(&adapters);
-    Ok(roles([Some(("accelerator", WGPU, simulated)), Some(("alias", NAMED[*first].0, simulated)), None]))
+    if adapters.first.is_empty() {
+        return Err("no adapter for wgpu: it needs a Vulkan driver, on Debian mesa-vulkan-drivers and libvulkan1".into());
+    }
+    Ok(adapters.roles(WGPU, adapters.named(), "Device::wgpu(DeviceKind::DiscreteGpu(1))"))
 }
 
 fn vulkan() -> Kind {
     let adapters = adapters(DeviceType::Vulkan);
-    if adapters.is_empty() {
+    if adapters.first.is_empty() {
         return Err("no Vulkan adapter: install a driver, on Debian mesa-vulkan-drivers and libvulkan1".into());
     }
-    let simulated = software(&adapters);
-    Ok(roles([Some(("accelerator", VULKAN, simulated)), Some(("alias", DEFAULT, simulated)), None]))
+    Ok(adapters.roles(VULKAN, Some(DEFAULT), "Device::vulkan(DeviceKind::DiscreteGpu(1))"))
 }
 
 fn metal() -> Kind {
-    if adapters(DeviceType::Metal).is_empty() {
+    let adapters = adapters(DeviceType::Metal);
+    if adapters.first.is_empty() {
         return Err("no Metal here: Device::metal(..) is a value on every system, and using it panics".into());
     }
-    Ok(roles([Some(("accelerator", METAL, false)), Some(("alias", DEFAULT, false)), None]))
+    Ok(adapters.roles(METAL, Some(DEFAULT), "Device::metal(DeviceKind::DiscreteGpu(1))"))
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -245,6 +279,22 @@ mod tests {
     fn a_device_of_a_runtime_below_is_mentioned_by_its_number() {
         assert_eq!(mention(&Device::flex()), None);
         assert_eq!(mention(&Device::wgpu(DeviceKind::DefaultDevice)).as_deref(), Some("DeviceId(type=4, index=0)"));
+    }
+
+    #[test]
+    fn a_second_gpu_is_the_peer_and_a_default_of_the_users_choice_has_no_other_name() {
+        let gpus = [WgpuDeviceKind::DiscreteGpu(0), WgpuDeviceKind::DiscreteGpu(1), WgpuDeviceKind::Cpu];
+        let expression = |roles: &Roles, role: &str| roles.get(role).map(|role| role.expression.clone());
+        let asked = |found: &[WgpuDeviceKind], chosen: Option<&str>| {
+            let adapters = Adapters::of(found, chosen.map(str::to_owned));
+            adapters.roles(WGPU, adapters.named(), "Device::wgpu(DeviceKind::DiscreteGpu(1))")
+        };
+        let two = asked(&gpus, None);
+        assert_eq!(expression(&two, "alias").as_deref(), Some("Device::wgpu(DeviceKind::DiscreteGpu(0))"));
+        assert_eq!(expression(&two, "peer").as_deref(), Some("Device::wgpu(DeviceKind::DiscreteGpu(1))"));
+        assert_eq!(expression(&asked(&gpus[..1], None), "peer"), None);
+        let chosen = asked(&gpus, Some("DiscreteGpu(1)"));
+        assert_eq!((expression(&chosen, "alias"), expression(&chosen, "peer")), (None, None));
     }
 
     #[test]

@@ -76,6 +76,11 @@ impl Framework for Candle {
         if cfg!(feature = "metal") { Vec::new() } else { vec![("no-accelerator", vec![("CUDA_VISIBLE_DEVICES", "")])] }
     }
 
+    fn kind_environments(kind: &str) -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
+        let shown = |name, devices| (name, vec![("CUDA_VISIBLE_DEVICES", devices)]);
+        if kind == "cuda" { vec![shown("one-accelerator", "0"), shown("reversed-accelerators", "1,0")] } else { Vec::new() }
+    }
+
     fn open(kind: &str, _roles: &Roles) -> Self {
         Self { kind: kind.into(), made: RefCell::default() }
     }
@@ -230,6 +235,13 @@ mod tests {
             let there = &hello["devices"][kind];
             assert!(there["available"] == true || !there["why"].as_str().expect("a reason").is_empty());
         }
+    }
+
+    #[test]
+    fn the_variable_that_shows_gpus_is_known_for_cuda_alone() {
+        let reversed = ("reversed-accelerators", vec![("CUDA_VISIBLE_DEVICES", "1,0")]);
+        assert!(Candle::kind_environments("cuda").contains(&reversed));
+        assert!(Candle::kind_environments("metal").is_empty() && Candle::kind_environments("cpu").is_empty());
     }
 
     #[test]
