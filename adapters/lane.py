@@ -18,7 +18,7 @@ from adapters.targets import Spec, interpreter
 HELLO, DEADLINE = 120.0, 30.0
 #: Workers that fail to start again so many times in a row make the rest of their cells `unavailable`.
 _GIVE_UP = 3
-#: Signals that nothing in a process raises against itself: somebody ended it, or the system, which had no memory left. A shell says 128 more.
+#: Signals that nothing in a process raises against itself: somebody ended it, or the system, for lack of memory. A shell says 128 more.
 _ENDED = {code for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)) for code in (-number, 128 + number)}
 #: A case that measures time does much of its work several times over, and may take so many deadlines.
 _ALONE = 4

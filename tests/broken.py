@@ -71,7 +71,8 @@ def misbehave(mode: str, request: dict[str, Any]) -> None:
         os.kill(os.getpid(), 11)
     elif mode == "aborts-with-frames":
         os.write(2, b"memory allocation of 9 bytes failed\nstack backtrace:\n   0: abort\n             at /here.rs:1:2\n")
-        os.write(2, b"(at there.rs:1)\nerror: XDG_RUNTIME_DIR is invalid or not set in the environment.\nnote: run with BACKTRACE=full\n    @     0x657a05  _start\n")
+        os.write(2, b"(at there.rs:1)\nerror: XDG_RUNTIME_DIR is invalid or not set in the environment.\n")
+        os.write(2, b"note: run with BACKTRACE=full\n    @     0x657a05  _start\n")
         os.abort()
     elif mode == "exit-0":
         os._exit(0)
@@ -103,7 +104,9 @@ def main() -> None:
         if request["type"] == "hello":
             if mode == "dies-at-hello":
                 sys.exit("no library here")
-            odd: dict[str, dict[str, Any]] = {"newer-protocol": {"protocol": 99}, "another": {"version": "2.0"}, "odd-hello": {"operations": "all of them"}}
+            odd: dict[str, dict[str, Any]] = {
+                "newer-protocol": {"protocol": 99}, "another": {"version": "2.0"}, "odd-hello": {"operations": "all of them"},
+            }  # fmt: skip
             say(hello(request, **odd.get(mode, {})))
         elif request["type"] == "warm":
             say(reply(request, type="warm"))

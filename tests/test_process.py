@@ -35,7 +35,7 @@ def worker(mode: str) -> Iterator[Process]:
     [
         ("wrong-id", "inconclusive", "answered request 9 when asked 2"),
         ("half-line", "crashed", "ended with exit status 0 in the middle of a question"),
-        ("half-line", "crashed", "but a line without an end: b'{\"id\": 2, \"type\": \"obs'$"),
+        ("half-line", "crashed", 'but a line without an end: b\'{"id": 2, "type": "obs\'$'),
         ("half-line-hang", "hung", "no answer within 1 s, but a line without an end"),
         ("rubbish", "inconclusive", "answered rubbish"),
         ("no-observation", "inconclusive", "no observation but"),
@@ -59,7 +59,7 @@ def test_what_was_said_in_an_earlier_question_is_no_reason_for_the_end_in_this_o
     with worker("quiet-segfault") as process:
         process.hello(30)
         process.run("cpu", PROGRAM, None, 30)
-        with pytest.raises(WorkerFailed, match="ended by SIGSEGV$"):
+        with pytest.raises(WorkerFailed, match=r"ended by SIGSEGV$"):
             process.run("cpu", PROGRAM, None, 30)
 
 
