@@ -7,7 +7,7 @@ called by their roles, and named once: each naming may make another handle.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from adapters import compiled
@@ -18,7 +18,7 @@ from adapters.source import UnclearError
 from adapters.targets import Spec
 from adapters.wording import sizes, written
 
-_PLACE = re.compile(r"\{(?:(name|rank|kind) )?(\d+)(?: as (\d+))?\}")
+_PLACE = re.compile(r"\{(?:(name|rank|kind|dtype|plain) )?(\d+)(?: as (\d+))?\}")
 #: What becomes of a phrase whose places are not for the arguments that there are.
 _MISFITS = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _ROLES = ("host", "accelerator", "peer", "alias")
@@ -46,6 +46,10 @@ class Templates:
         self._spelled: Mapping[str, str] = target.get("spelled") or {}
         self._names: Mapping[str, str] = {}
         self._sizes: Mapping[str, int] = {}
+        #: Of the program that is written: the roles that it names, the dtype of each buffer, steps that are no tensors.
+        self._used: list[str] = []
+        self._buffers: Mapping[str, str] = {}
+        self._plain: frozenset[str] = frozenset()
 
     @classmethod
     def example(cls, framework: str) -> Templates:
@@ -76,14 +80,18 @@ class Templates:
         self._names = {step: name for name, step in (marks or {}).items()}
         self._sizes = sizes(seen)
         self._spelled = written(seen, environment, self.target)
-        return [line for step in _asked(program["steps"]) for line in self._lines(step)]
+        steps = list(_asked(program["steps"]))
+        self._used = self._roles_of(steps)
+        self._buffers = {step["id"]: _buffer(step) for step in steps if step.get("op") == "buffer"}
+        self._plain = frozenset(step["id"] for step in steps if step.get("op") in PLAIN)
+        return [line for step in steps for line in self._lines(step)]
 
     def script(
         self, program: Mapping[str, Any], *, title: str = "", environment: str | None = None, lines: Sequence[Line] | None = None
     ) -> str:
         """Return a complete program: its devices, the question step by step, and a wait at the end."""
         lines = self.lines(program, environment=environment) if lines is None else lines
-        used = [role for role in _ROLES if any(role == self._role(arg) for step in _asked(program["steps"]) for arg in _devices(step))]
+        used = self._roles_of(_asked(program["steps"]))
         here = [] if self.neutral else [role for role in used if role in self._roles]
         devices = [self._around("let", [role, self._roles[role]["expression"]]) for role in here]
         waits = [self._around("barrier", [role]) for role in used if role != "host" and "barrier" in self._phrases]
@@ -95,6 +103,11 @@ class Templates:
         indent = re.search(r"^([ \t]*)\{0\}", frame, re.M)
         body = body.replace("\n", "\n" + (indent[1] if indent else ""))
         return "\n".join([*(self._comment(text) for text in head), frame.replace("{0}", body), ""])
+
+    def _roles_of(self, steps: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Return the roles whose devices a program names once, at its head."""
+        found = {self._role(arg) for step in steps for arg in _devices(step)}
+        return [role for role in _ROLES if role in found]
 
     # --- steps ----------------------------------------------------------------------------------
 
@@ -113,14 +126,20 @@ class Templates:
 
     def _step(self, step: Mapping[str, Any]) -> str:
         op, args = step.get("op", ""), step.get("args", [])
+        if op == "buffer":
+            args = [*args[:2], {"dtype": _buffer(step)}]
         if op == "name":
             role = self._role(args[0])
             expression = self._roles[role]["expression"] if role in self._roles else self._argument(args[0])
             return self._filled("let", [step["id"], expression])
         if op in ("observe", "drop", "same", "compare"):
-            return self._put(op, args, step["id"])
+            # What is no tensor may have no other way to be printed.
+            plain = op == "observe" and args[0].get("ref") in self._plain and "show" in self._phrases
+            return self._put("show" if plain else op, args, step["id"])
+        if op == "write_buffer":
+            return self._put(op, args)
         if op == "barrier":
-            there = [role for role in ("accelerator", "peer") if role in self._roles]
+            there = [role for role in self._used if role in ("accelerator", "peer") and role in self._roles]
             return "\n".join(self._filled("barrier", [role]) for role in there) or self._comment("nothing to wait for")
         return self._filled("let", [step["id"], self._expression(op, args)])
 
@@ -151,8 +170,8 @@ class Templates:
         return self._filled("timed/moved", [made, str(asked["chain"]), str(asked["rounds"] + 1), call, wait])
 
     def _expression(self, op: str, args: list[Any]) -> str:
-        """Return an operation's phrase with arguments in its places: the one for a plain number, or for a word, where that stands there."""
-        kinds = (f"{op}/{arg if isinstance(arg, str) else n}" for n, arg in enumerate(args) if isinstance(arg, int | float | str))
+        """Return an operation's phrase with arguments in its places: the one for arguments like these, where there is one."""
+        kinds = (f"{op}/{kind}" for n, arg in enumerate(args) if (kind := _form(n, arg)))
         return self._put(next((kind for kind in kinds if kind in self._phrases), op), args)
 
     def _put(self, name: str, args: Sequence[Any], step: str = "") -> str:
@@ -171,9 +190,12 @@ class Templates:
                 return str(args[at]["ref"])
             if what == "rank":
                 return str(_rank(args[at]))
-            if what == "kind":
-                return self._filled(f"kind/{_dtype(args[at])}", [])
-            return self._argument(args[at], None if dtype is None else args[int(dtype)].get("dtype"))
+            if what == "plain":
+                return self._number(args[at], "bool" if isinstance(args[at], bool) else "int" if isinstance(args[at], int) else "float")
+            if what in ("kind", "dtype"):
+                name = self._buffers.get(args[at].get("ref", "")) or _dtype(args[at])
+                return self._filled(f"kind/{name}" if what == "kind" else name, [])
+            return self._argument(args[at], None if dtype is None else _dtype(args[int(dtype)]))
 
         try:
             return _PLACE.sub(put, self._phrases[name])
@@ -231,6 +253,9 @@ class Templates:
         if not isinstance(values, list):
             return self._number(values, dtype)
         items = [self._data(value, dtype) for value in values]
+        if not items and "repeat" in self._phrases:
+            # Of what there is none has a type all the same.
+            return self._filled("repeat", [self._number(0.0, dtype), "0"])
         if len(items) > 8 and len(set(items)) == 1 and "repeat" in self._phrases:
             return self._filled("repeat", [items[0], str(len(items))])
         return f"[{', '.join(items)}]"
@@ -243,6 +268,23 @@ class Templates:
         whole = dtype is not None and dtype.startswith(("int", "uint"))
         text = repr(value if dtype is None else int(value) if whole else float(value))
         return self._phrases.get(f"number/{dtype}", "{0}").replace("{0}", text)
+
+
+def _form(at: int, arg: Any) -> str:
+    """Return what tells arguments apart for which an operation has phrases of their own; "" for all others."""
+    if isinstance(arg, str):
+        return arg
+    if isinstance(arg, int | float):
+        return str(at)
+    if isinstance(arg, Mapping) and "data" in arg:
+        return "" if isinstance(arg["data"], list) else "0-dim"
+    return str(arg.get("dtype", "")) if isinstance(arg, Mapping) else ""
+
+
+def _buffer(step: Mapping[str, Any]) -> str:
+    """Return the dtype of host memory."""
+    args = step["args"]
+    return str(args[2]) if len(args) > 2 else "float32"
 
 
 def _rank(arg: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from adapters.source import UnclearError
 from adapters.targets import Selector, Spec, adapters, parse, plan
 from adapters.templates import Templates, book_of
 from cases import catalogue
+from cases.judge import applicable
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "adapters" / "protocol.schema.json").read_text("utf-8"))
 #: A worker that is asked at once, and answers what it was told to.
@@ -147,6 +149,29 @@ def test_arguments_are_written_as_the_worker_says() -> None:
     ]  # fmt: skip
 
 
+def test_arguments_of_another_form_have_phrases_of_their_own() -> None:
+    phrases = {
+        **PHRASES, "tensor/0-dim": "Tensor::new({0 as 1}, &{2})?", "cast": "{0}.to({1})", "cast/bool": "{0}.truth()", "bool": "BOOL",
+        "add/0": "{plain 0} + &{1}", "number/int": "{0}i64", "number/float": "{0}f64", "show": "println!(\"{1}{:?}\", {0});",
+        "buffer": "vec!{0 as 2}", "write_buffer": "{0}.fill({1});", "from_buffer": "Tensor::<{kind 0}>::of({0}, {dtype 0}, &{1})",
+        "kind/float32": "Float", "kind/int64": "Int", "int64": "I64", "to_list": "{0}.to_vec()",
+    }  # fmt: skip
+    host, s1 = {"device": "host", "spelled": "object"}, {"ref": "s1"}
+    steps = [
+        step(1, "tensor", {"data": 2.5}, F32, host), step(2, "tensor", {"data": []}, F32, host), step(3, "cast", s1, {"dtype": "bool"}),
+        step(4, "add", 3, s1), step(5, "add", 2.5, s1), step(6, "add", True, s1), step(7, "buffer", {"data": [2.0, 3]}, "aligned"),
+        step(8, "write_buffer", {"ref": "s7"}, 9.0), step(9, "from_buffer", {"ref": "s7"}, host), step(10, "barrier"),
+        step(11, "buffer", {"data": [2]}, "misaligned", "int64"), step(12, "from_buffer", {"ref": "s11"}, host),
+        step(13, "to_list", s1), step(14, "observe", {"ref": "s13"}),
+    ]  # fmt: skip
+    assert [line.code for line in Templates({**GPU, "phrases": phrases}).lines({"steps": steps})] == [
+        "let s1 = Tensor::new(2.5f32, &host)?;", "let s2 = Tensor::new(&[0.0f32; 0], &host)?;", "let s3 = s1.truth();",
+        "let s4 = 3i64 + &s1;", "let s5 = 2.5f64 + &s1;", "let s6 = true + &s1;", "let s7 = vec![2.0f32, 3.0f32];", "s7.fill(9.0);",
+        "let s9 = Tensor::<Float>::of(s7, F32, &host);", "// nothing to wait for", "let s11 = vec![2];",
+        "let s12 = Tensor::<Int>::of(s11, I64, &host);", "let s13 = s1.to_vec();", 'println!("{:?}", s13);',
+    ]  # fmt: skip
+
+
 def test_results_and_what_is_looked_at_are_printed_by_the_names_of_their_marks() -> None:
     steps = [step(1, "full", [2], 3, F32, {"device": "host"}), step(2, "observe", {"ref": "s1"}), step(3, "observe", {"ref": "s1"})]
     assert [line.code for line in Templates(GPU).lines({"steps": steps}, marks={"result": "s1", "value": "s2"})] == [
@@ -263,18 +288,64 @@ def test_what_a_built_worker_says_fits_the_schema_and_every_question_has_code(fr
 def test_a_script_is_a_program(target: str, case: str, printed: str, tmp_path: Path) -> None:
     """Compile what is shown, and see the numbers that the suite expects."""
     framework = target.partition(":")[0]
-    if compiled.missing(framework) or not shutil.which("cargo"):
-        pytest.skip(f"{framework}'s worker is not built: tox run -e rust")
+    buildable(framework)
     explain = [sys.executable, "-m", "reports", "explain", case, "--target", target, "--script"]
     script = subprocess.run(explain, capture_output=True, text=True, check=True).stdout
+    assert printed in built(framework, tmp_path, {"shown.rs": script})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("framework", "kind"), [("candle", "cpu"), ("burn", "ndarray")])
+def test_every_script_of_a_question_that_is_answered_compiles(framework: str, kind: str, tmp_path: Path) -> None:
+    buildable(framework)
+    scripts: dict[str, str] = {}
+    process = Process(Spec(framework, None, (str(compiled.program(framework)),)))
+    try:
+        hello = process.hello(60)
+        facts = hello["devices"][kind]
+        environments = sorted({**hello["environments"], **facts["environments"]})
+        target = {**hello, "target": f"{framework}:{kind}", "device": kind, **facts, "environments": environments}
+        for case in catalogue().values():
+            program = case.program.wire()
+            # What is timed is not worth its time here, and what ends the process asks no more.
+            asked = not (case.alone or case.environment or case.id.startswith("moving/too-large/"))
+            if applicable(case, target) or (asked and not offered(process.run(kind, program, None, 30))):
+                continue
+            lines = book_of(target).lines(program, marks=case.program.marks)
+            assert all(line.runs for line in lines), case.id
+            scripts[f"m{len(scripts)}"] = book_of(target).script(program, title=case.id, lines=lines)
+    finally:
+        process.end()
+    assert len(scripts) > 100
+    attribute = re.compile(r"^#!\[.*\]\n", re.M)
+    modules = {f"{name}.rs": attribute.sub("", text).replace("fn main()", "pub fn main()") for name, text in scripts.items()}
+    calls = "".join(f"if wanted == \"{name}\" {{ let _ = {name}::main(); }}\n" for name in scripts)
+    head = "#![recursion_limit = \"256\"]\n#![allow(unused_imports, unused_mut, deprecated)]\n"
+    named = "".join(f"#[path = \"shown/{name}.rs\"] mod {name};\n" for name in scripts)
+    main = f"{head}{named}fn main() {{ let wanted = std::env::args().nth(1).unwrap_or_default();\n{calls}}}\n"
+    built(framework, tmp_path, {"shown.rs": main, **{f"shown/{name}": text for name, text in modules.items()}})
+
+
+def offered(observation: dict[str, Any]) -> bool:
+    return not any("not_offered" in fact for fact in observation["steps"].values())
+
+
+def buildable(framework: str) -> None:
+    if compiled.missing(framework) or not shutil.which("cargo"):
+        pytest.skip(f"{framework}'s worker is not built: tox run -e rust")
+
+
+def built(framework: str, folder: Path, sources: dict[str, str]) -> str:
+    """Return what a program prints that is compiled as an example of a worker's crate: where that was built its dependencies are too."""
     crate = Path(compiled.__file__).parent / "rust" / framework
-    shutil.copytree(crate, tmp_path / framework, ignore=shutil.ignore_patterns("target"))
-    shutil.copytree(crate.parent / "worker", tmp_path / "worker", ignore=shutil.ignore_patterns("target"))
-    (tmp_path / framework / "examples").mkdir()
-    (tmp_path / framework / "examples" / "shown.rs").write_text(script)
+    shutil.copytree(crate, folder / framework, ignore=shutil.ignore_patterns("target"))
+    shutil.copytree(crate.parent / "worker", folder / "worker", ignore=shutil.ignore_patterns("target"))
+    for name, text in sources.items():
+        path = folder / framework / "examples" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     run = ["cargo", "run", "--quiet", "--release", "--offline", "--example", "shown"]
-    # Where the worker was built its dependencies are too.
     environment = {**os.environ, "CARGO_TARGET_DIR": str(compiled.program(framework).parents[1])}
-    done = subprocess.run(run, cwd=tmp_path / framework, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(run, cwd=folder / framework, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert printed in done.stdout
+    return done.stdout

@@ -40,6 +40,15 @@ pub fn phrases() -> Vec<(&'static str, &'static str)> {
         ("barrier", "{0}.sync().unwrap();"),
         ("comment", "// {0}"),
         ("repeat", "[{0}; {1}]"),
+        ("cast/bool", "{0}.bool()"),
+        // A vector is aligned as its allocator likes; a copy of it doesn't care.
+        ("buffer/float32", "Vec::<f32>::from({0 as 2})"),
+        ("buffer/float64", "Vec::<f64>::from({0 as 2})"),
+        ("buffer/int64", "Vec::<i64>::from({0 as 2})"),
+        ("buffer/uint64", "Vec::<u64>::from({0 as 2})"),
+        ("write_buffer", "{name 0}.fill({1});"),
+        ("number/int", "{0}i64"),
+        ("number/float", "{0}f64"),
         ("number/int64", "{0}i64"),
         ("number/uint64", "{0}u64"),
         ("script", SCRIPT),
@@ -132,13 +141,14 @@ fn scalars<const D: usize, K: Numeric + TensorKind>() -> Vec<Operation<Burn>> {
         add(x: Tensor<D, K>, y: i64) => x + y;
         add(x: Tensor<D, K>, y: bool) => x + y;
         add(x: Tensor<D, K>, y: f64) => x + y;
-        add(x: i64, y: Tensor<D, K>) => x + y;
+        // Without its type a number on the left leaves that of the sum open.
+        add(x: i64, y: Tensor<D, K>) as "{plain 0} + {1}" => x + y;
         add(_x: bool, _y: Tensor<D, K>) => Err::<Value<Burn>, _>(truth_first())?;
         add(x: f64, y: Tensor<D, K>) => x + y;
         mul(x: Tensor<D, K>, y: i64) => x * y;
         mul(x: Tensor<D, K>, y: bool) => x * y;
         mul(x: Tensor<D, K>, y: f64) => x * y;
-        mul(x: i64, y: Tensor<D, K>) => x * y;
+        mul(x: i64, y: Tensor<D, K>) as "{plain 0} * {1}" => x * y;
         mul(_x: bool, _y: Tensor<D, K>) => Err::<Value<Burn>, _>(truth_first())?;
         mul(x: f64, y: Tensor<D, K>) => x * y;
     }
@@ -184,15 +194,16 @@ fn truths<const D: usize>() -> Vec<Operation<Burn>> {
 /// What changes the rank, in the ranks that cases use.
 fn matrices<K: Basic + TensorKind>() -> Vec<Operation<Burn>> {
     operations! { Burn, burn;
-        stack(x: Tensor<1, K>, y: Tensor<1, K>) => Tensor::stack::<2>(vec![x, y], 0);
+        // The first of these is shown: cases stack matrices.
         stack(x: Tensor<2, K>, y: Tensor<2, K>) => Tensor::stack::<3>(vec![x, y], 0);
+        stack(x: Tensor<1, K>, y: Tensor<1, K>) => Tensor::stack::<2>(vec![x, y], 0);
         stack(x: Tensor<3, K>, y: Tensor<3, K>) => Tensor::stack::<4>(vec![x, y], 0);
         element(x: Tensor<2, K>, i: usize) => x.select_dim::<1>(0, i);
         element(x: Tensor<3, K>, i: usize) => x.select_dim::<2>(0, i);
         corner(x: Tensor<2, K>) => x.slice([0..1, 0..1]);
         mask(x: Tensor<2, K>, mask: Tensor<1, Bool>) as "{0}.mask_select({1}.unsqueeze_dim::<2>(1).expand({name 0}.dims()))"
             => x.clone().mask_select(mask.unsqueeze_dim::<2>(1).expand(x.dims()));
-        from_buffer(memory: Memory<K>, device: Device) as "Tensor::from_data({0}, &{1})"
+        from_buffer(memory: Memory<K>, device: Device) as "Tensor::<1, {kind 0}>::from_data({name 0}.as_slice(), (&{1}, {dtype 0}))"
             => Tensor::<1, K>::from_data(memory.0, (&device, memory.1));
     }
 }

@@ -247,7 +247,18 @@ impl<const D: usize, K: TensorKind> FromArg<Burn> for Literal<D, K> {
         let Arg::Data(data) = arg else { return Ok(None) };
         refuse_rank(data.shape.len())?;
         let (made, kind) = packed(data)?;
-        Ok((data.shape.len() == D && kind == K::KIND).then(|| Self(made, PhantomData)))
+        if data.shape.len() != D || kind != K::KIND {
+            return Ok(None);
+        }
+        if kind != Kind::Int {
+            return Ok(Some(Self(made, PhantomData)));
+        }
+        // Whole numbers without a suffix are of 32 bits in Rust.
+        if data.flat.iter().any(|number| i32::try_from(number.int()).is_err()) {
+            let why = "a literal beyond 32 bits has no type until one is written: without a suffix it doesn't compile";
+            return Err(Fault::NotOffered(why.into()));
+        }
+        Ok(Some(Self(made.convert::<i32>(), PhantomData)))
     }
 }
 

@@ -50,8 +50,8 @@ pub fn table() -> Vec<Operation<Candle>> {
         zeros(shape: Vec<usize>, dtype: DType, device: Device) => Tensor::zeros(shape, dtype, &device)?;
         zeros_like(x: Tensor) => x.zeros_like()?;
         // A slice is copied; candle has no tensor over memory that it doesn't own.
-        from_buffer(buffer: Buffer, device: Device) as "Tensor::from_slice({0}, {0}.len(), &{1})?" => from_slice(&buffer.borrow(), &device)?;
-        from_buffer_copy(buffer: Buffer, device: Device) as "Tensor::from_slice({0}, {0}.len(), &{1})?" => from_slice(&buffer.borrow(), &device)?;
+        from_buffer(buffer: Buffer, device: Device) as "Tensor::from_slice(&{0}, {0}.len(), &{1})?" => from_slice(&buffer.borrow(), &device)?;
+        from_buffer_copy(buffer: Buffer, device: Device) as "Tensor::from_slice(&{0}, {0}.len(), &{1})?" => from_slice(&buffer.borrow(), &device)?;
 
         // `&x + &y` is the same, and takes equal shapes alone.
         add(x: Tensor, y: Tensor) => x.broadcast_add(&y)?;
@@ -86,8 +86,8 @@ pub fn table() -> Vec<Operation<Candle>> {
         expand(x: Tensor, shape: Vec<usize>) => x.broadcast_as(shape)?;
         reshape(x: Tensor, shape: Vec<usize>) => x.reshape(shape)?;
 
-        set_tail(x: Tensor, start: usize, y: Tensor) as "{0}.slice_set(&{2}, 0, {1})?" => { x.slice_set(&y, 0, start)?; x };
-        copy_(x: Tensor, y: Tensor) as "{0}.slice_set(&{1}, 0, 0)?" => { x.slice_set(&y, 0, 0)?; x };
+        set_tail(x: Tensor, start: usize, y: Tensor) as "{ {0}.slice_set(&{2}, 0, {1})?; {0}.clone() }" => { x.slice_set(&y, 0, start)?; x };
+        copy_(x: Tensor, y: Tensor) as "{ {0}.slice_set(&{1}, 0, 0)?; {0}.clone() }" => { x.slice_set(&y, 0, 0)?; x };
 
         to(x: Tensor, device: Device) => x.to_device(&device)?;
         // There is one move, so that whether it waits is asked of it.
@@ -106,7 +106,12 @@ pub fn table() -> Vec<Operation<Candle>> {
 /// The phrases of what the interpreter does itself, and of arguments.
 pub fn phrases() -> Vec<(&'static str, &'static str)> {
     vec![
-        ("let", "let {0} = {1};"),
+        ("let", "let mut {0} = {1};"),
+        ("tensor/0-dim", "Tensor::new({0 as 1}, &{2})?"),
+        ("literal/0-dim", "Tensor::new({0}, &{1})?"),
+        // A vector is aligned as its allocator likes; a copy of it doesn't care.
+        ("buffer", "vec!{0 as 2}"),
+        ("write_buffer", "{0}.fill({1});"),
         ("observe", "println!(\"{1}{}\", {0});"),
         ("metadata", "println!(\"{1}{:?} {:?} {:?}\", {0}.device().location(), {0}.dtype(), {0}.shape());"),
         ("show", "println!(\"{1}{:?}\", {0});"),
@@ -120,7 +125,7 @@ pub fn phrases() -> Vec<(&'static str, &'static str)> {
         ("repeat", "[{0}; {1}]"),
         (
             "script",
-            "#![allow(unused_imports)]\n\nuse std::collections::HashMap;\n\nuse candle_core::{DType, Device, IndexOp, Module, Tensor};\nuse candle_nn::{Linear, VarBuilder, linear_no_bias};\n\nfn main() -> candle_core::Result<()> {\n    {0}\n    Ok(())\n}",
+            "#![allow(unused_imports, unused_mut)]\n\nuse std::collections::HashMap;\n\nuse candle_core::{DType, Device, IndexOp, Module, Tensor};\nuse candle_nn::{Linear, VarBuilder, linear_no_bias};\n\nfn main() -> candle_core::Result<()> {\n    {0}\n    Ok(())\n}",
         ),
         ("uint8", "DType::U8"),
         ("uint32", "DType::U32"),
