@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from adapters.check import NOT_CHECKED, RIGHT, WRONG, check
-from adapters.conversation import Command, Talk
+from adapters.conversation import Talk
 from adapters.lane import DEADLINE, HELLO
 from adapters.process import NotStarted
 from adapters.targets import Selector, SelectorError, Spec, adapters, interpreter, parse, plan
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     verb.add_argument("--framework", metavar="NAME", help="what a COMMAND is asked for (default: its name, without -worker)")
     verb.add_argument("--device", default="*", metavar="GLOB", help="ask about these device kinds of a COMMAND (default: all)")
-    verb.add_argument("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS", help="know a framework by this adapter")
+    verb.add_argument("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS|PROGRAM", help="know a framework by this")
     verb.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS",
         help=f"how long an answer may take (default {DEADLINE:g}; hello {HELLO / DEADLINE:g} times that)")  # fmt: skip
     verb.add_argument("worker", nargs=argparse.REMAINDER, metavar="COMMAND ... | NAME | SELECTOR", help="what is checked")
@@ -112,7 +112,7 @@ def _workers(chosen: argparse.Namespace) -> Iterator[tuple[Spec, str]]:
         if shutil.which(program) is None:
             raise Problem(f"{first} is no command that is here, and no framework or selector; frameworks are {', '.join(sorted(known))}")
         name = chosen.framework or Path(program).name.removesuffix("-worker")
-        yield Command(name, None, (program, *rest)), chosen.device
+        yield Spec(name, None, (program, *rest), program=True), chosen.device
         return
     if chosen.framework or chosen.device != "*":
         raise Problem(f"--framework and --device are for a command; write {selector.framework}:DEVICE instead")

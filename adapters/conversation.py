@@ -11,7 +11,6 @@ import queue
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -31,16 +30,6 @@ class Wrong(Exception):
 
 class NotChecked(Exception):
     """A rule that this worker, or this machine, gives no occasion to check; the message says why."""
-
-
-@dataclass(frozen=True)
-class Command(Spec):
-    """A worker that is a program of its own, whatever its framework is called."""
-
-    @property
-    def compiled(self) -> bool:
-        """Say that nothing is handed over to it."""
-        return True
 
 
 class Told(Process):

@@ -124,11 +124,13 @@ class Spec:
     adapter: str | None
     argv: tuple[str, ...] | None
     environment: tuple[tuple[str, str], ...] = ()
+    #: A program that somebody brought, in any language.
+    program: bool = False
 
     @property
     def compiled(self) -> bool:
         """Say whether the worker is a program of its own, to which nothing is handed over."""
-        return self.framework in compiled.CRATES and self.adapter is None
+        return self.program or (self.framework in compiled.CRATES and self.adapter is None)
 
     @property
     def wrapped(self) -> bool:
@@ -138,7 +140,7 @@ class Spec:
     def within(self, environment: Mapping[str, str]) -> Spec:
         """Return the same worker in a changed environment."""
         merged = {**dict(self.environment), **environment}
-        return Spec(self.framework, self.adapter, self.argv, tuple(sorted(merged.items())))
+        return Spec(self.framework, self.adapter, self.argv, tuple(sorted(merged.items())), self.program)
 
 
 @dataclass(frozen=True)
@@ -160,10 +162,10 @@ class Absent:
 
 
 def adapters(extra: Iterable[str] = ()) -> dict[str, str | None]:
-    """Return every framework that has an adapter -> its `module:Class`, None for the suite's own.
+    """Return every framework that has a worker -> its adapter's `module:Class`, or a program; None for the suite's own.
 
     Others come from the entry points of the group `device_semantics.adapters` (name = framework), and
-    from `extra`: texts `NAME=module:Class`. Raises SelectorError.
+    from `extra`: texts `NAME=module:Class` or `NAME=PROGRAM`. Raises SelectorError.
     """
     from importlib.metadata import entry_points  # which costs more than all the rest, and who compares records starts nothing
 
@@ -172,10 +174,18 @@ def adapters(extra: Iterable[str] = ()) -> dict[str, str | None]:
         found[point.name] = point.value.partition("[")[0].strip()
     for text in extra:
         name, equals, path = text.partition("=")
-        if not equals or not _NAME.fullmatch(name) or path.count(":") != 1 or not all(path.split(":")):
-            raise SelectorError(f"adapter {text!r} is not NAME=module:Class, such as mine=my_package.adapter:MyAdapter")
-        found[name] = path
+        program = shutil.which(os.path.expanduser(path)) if equals and ":" not in path else None
+        if not equals or not _NAME.fullmatch(name) or not (program or (path.count(":") == 1 and all(path.split(":")))):
+            forms = "NAME=module:Class, such as mine=my_package.adapter:MyAdapter, nor NAME=PROGRAM with a program that is here"
+            raise SelectorError(f"adapter {text!r} is neither {forms}")
+        found[name] = program or path
     return found
+
+
+def _program(framework: str, known: Mapping[str, str | None]) -> str | None:
+    """Return the program that is a framework's worker, where somebody brought one."""
+    path = known[framework]
+    return path if path is not None and ":" not in path else None
 
 
 def plan(selectors: list[Selector], known: Mapping[str, str | None]) -> tuple[list[Wanted], list[Absent]]:
@@ -195,8 +205,10 @@ def plan(selectors: list[Selector], known: Mapping[str, str | None]) -> tuple[li
                         name = selector.name(framework, device if device != "*" else selector.device)
                         absent.setdefault(name, Absent(name, why, selector.explicit))
                     continue
-                own = None if known[framework] or framework not in compiled.CRATES else (str(compiled.program(framework)),)
-                spec = Spec(framework, known[framework], argv or own, group.environment)
+                brought = _program(framework, known)
+                built = None if known[framework] or framework not in compiled.CRATES else str(compiled.program(framework))
+                own = (path,) if (path := brought or built) else None
+                spec = Spec(framework, None if brought else known[framework], argv or own, group.environment, brought is not None)
                 wanted.setdefault((spec, group), []).append(selector)
     return [Wanted(spec, group, tuple(chosen)) for (spec, group), chosen in wanted.items()], list(absent.values())
 

@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "what stands behind @ is run. Default: everything that is installed")  # fmt: skip
     add("--case", action="append", default=[], metavar="GLOB",
         help="ask only cases whose id matches, such as 'moving/*'; may be given again")  # fmt: skip
-    add("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS", help="add a framework with an adapter from outside")
+    add("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS|PROGRAM", help="add a framework with an adapter from outside")
     add("--record", metavar="PATH", help="write the record here (default: a new file under reports/out/)")
     add("--no-recorded", action="store_true", help="leave recorded answers of other machines out of the page")
     add("--baseline", metavar="FILE",

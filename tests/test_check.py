@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from adapters import check, message_rules, program_rules
-from adapters.conversation import Command, NotChecked, Talk, Wrong
+from adapters.conversation import NotChecked, Talk, Wrong
 from adapters.message_rules import (
     again,
     bye,
@@ -57,6 +57,7 @@ from adapters.program_rules import (
     timed,
     unread,
 )  # fmt: skip
+from adapters.targets import Spec
 
 ROOT = Path(__file__).parent.parent
 SMALL = (sys.executable, "-m", "tests.small_worker")
@@ -143,7 +144,7 @@ FAULTS: list[tuple[str, Rule, str]] = [
 
 @contextmanager
 def talking(fault: str = "", deadline: float = 30.0) -> Iterator[Talk]:
-    talk = Talk(Command("lists", None, (*SMALL, fault)), deadline, 30.0)
+    talk = Talk(Spec("lists", None, (*SMALL, fault), program=True), deadline, 30.0)
     talk.kinds = ("gpu",)
     try:
         yield talk
@@ -230,7 +231,7 @@ def test_a_worker_that_does_not_read_is_not_waited_for() -> None:
 
 
 def test_an_interpreter_that_answers_nothing_is_not_started() -> None:
-    talk = Talk(Command("lists", None, (sys.executable, BROKEN, "silent")), 1.0, 1.0)
+    talk = Talk(Spec("lists", None, (sys.executable, BROKEN, "silent"), program=True), 1.0, 1.0)
     with pytest.raises(NotStarted, match="doesn't answer hello: no answer within 1 s"):
         list(check.check(talk))
     talk.end()

@@ -89,7 +89,7 @@ def test_the_suites_own_workers_are_right(worker: list[str]) -> None:
         (["--deadline", "0", "numpy"], "--deadline wants seconds above 0, up to 86400"),
         (["--deadline", "1e300", "numpy"], "--deadline wants seconds above 0, up to 86400"),
         (["--deadline", "soon", "numpy"], "invalid float value: 'soon'; see python -m adapters check --help"),
-        (["--adapter", "mine", "numpy"], "adapter 'mine' is not NAME=module:Class"),
+        (["--adapter", "mine", "numpy"], "adapter 'mine' is neither NAME=module:Class"),
         (["--framework", "lists", *SMALL, "unavailable"], "small_worker unavailable has no lists: lists are not here"),
         (["--framework", "tuples", *SMALL], "has no tuples: this worker is for lists, not for tuples"),
         (["--framework", "lists", "--device", "tpu", *SMALL], "no device kind 'tpu' is here: no TPU here"),

@@ -70,7 +70,7 @@ def asked(tmp_path: Path, mode: str) -> dict[str, Any]:
         ({"deadline": "0"}, "--deadline wants seconds above 0"),
         ({"repeat": "0"}, "--repeat wants a whole number from 1 on"),
         ({"shuffle": "x"}, "--shuffle wants a whole number"),
-        ({"adapter": ["x"]}, "is not NAME=module:Class"),
+        ({"adapter": ["x"]}, "is neither NAME=module:Class"),
         ({"record": "page.html"}, "give the record another"),
         ({"record": ""}, "--record= names no file"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from adapters.hello import misfit
 from adapters.pool import _chosen
 from adapters.targets import Group, Selector, SelectorError, Spec, Wanted, adapters, install, parse, plan
+from tests.running import ask, cells
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz0123456789_.-*?", min_size=1, max_size=12)
 LABELS = st.none() | st.text("abcXYZ019_.+-", min_size=1, max_size=8)
@@ -80,7 +82,7 @@ def test_targets_that_share_a_process_are_started_once() -> None:
 def test_an_adapter_from_outside_is_named_with_its_class() -> None:
     assert adapters(["mine=my_package.adapter:Mine"])["mine"] == "my_package.adapter:Mine"
     for bad in ("mine", "mine=", "mine=module", "=module:Class", "mine=a:b:c"):
-        with pytest.raises(SelectorError, match="is not NAME=module:Class"):
+        with pytest.raises(SelectorError, match=r"is neither NAME=module:Class.* nor NAME=PROGRAM"):
             adapters([bad])
 
 
@@ -104,3 +106,29 @@ def test_what_installs_something_where_there_is_no_pip(monkeypatch: pytest.Monke
     monkeypatch.setattr("adapters.targets.importlib.util.find_spec", lambda _: None)
     monkeypatch.setattr("adapters.targets.shutil.which", lambda _: uv)
     assert install("x") == command
+
+
+@pytest.fixture
+def brought(tmp_path: Path) -> Path:
+    """Return a worker in a language that the suite doesn't know of."""
+    path = tmp_path / "lists-worker"
+    path.write_text(f'#!/bin/sh\nPYTHONPATH="{Path(__file__).parent.parent}" exec {sys.executable} -m tests.small_worker\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_a_program_from_outside_is_a_worker_to_which_nothing_is_handed_over(brought: Path) -> None:
+    known = adapters([f"lists={brought}"])
+    (wanted,), _ = plan([parse("lists:gpu")], known)
+    assert (wanted.spec.argv, wanted.spec.adapter, wanted.spec.compiled) == ((str(brought),), None, True)
+    assert wanted.spec.within({"A": "1"}).compiled
+    (elsewhere,), _ = plan([parse(f"lists:gpu@env A=1 {brought}")], known)
+    assert (elsewhere.spec.argv, elsewhere.spec.compiled) == (("env", "A=1", str(brought)), True)
+
+
+@pytest.mark.slow
+def test_a_program_from_outside_is_a_target(brought: Path, tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    ask("--adapter", f"lists={brought}", "--target", "lists:gpu", "--case", "moving/*/zeros", f"--record={record}")
+    assert cells(record)[("lists:gpu", "moving/default-device/zeros")] == "on-accelerator"
+    assert cells(record)[("lists:gpu", "moving/no-device/zeros")] == "on-host"

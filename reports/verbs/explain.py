@@ -31,7 +31,7 @@ def register(verbs: Any) -> None:
     verb.add_argument("case", metavar="CASE", help="an id, or a glob")
     verb.add_argument("--target", metavar="SELECTOR", help="write devices as this target does")
     verb.add_argument("--record", type=Path, metavar="RECORD", help="the record that knows the target (default: the last one)")
-    verb.add_argument("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS", help="add a framework from outside")
+    verb.add_argument("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS|PROGRAM", help="add a framework from outside")
     verb.add_argument("--script", action="store_true", help="nothing but a script that can be run; wants --target and one case")
     verb.set_defaults(run=run)
 

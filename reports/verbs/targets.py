@@ -20,7 +20,7 @@ def register(verbs: Any) -> None:
         epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     verb.add_argument("selectors", nargs="*", metavar="SELECTOR", help="[label=]framework:device[@interpreter-or-command]; default: all")
-    verb.add_argument("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS", help="add a framework from outside")
+    verb.add_argument("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS|PROGRAM", help="add a framework from outside")
     verb.add_argument("--json", action="store_true", help="as a list of objects, as a record's header has them")
     verb.set_defaults(run=run)
 
