@@ -30,6 +30,14 @@ const LOST: [&str; 10] = [
     "ECC_UNCORRECTABLE",
 ];
 
+type Environment = (&'static str, Vec<(&'static str, &'static str)>);
+
+/// Return the environments that show some of the GPUs; none where somebody has chosen already, since GPUs may be other people's.
+fn shown(kind: &str, chosen: bool) -> Vec<Environment> {
+    let shown = |name, devices| (name, vec![("CUDA_VISIBLE_DEVICES", devices)]);
+    if kind != "cuda" || chosen { Vec::new() } else { vec![shown("one-accelerator", "0"), shown("reversed-accelerators", "1,0")] }
+}
+
 /// candle on one kind of device.
 pub struct Candle {
     kind: String,
@@ -76,9 +84,8 @@ impl Framework for Candle {
         if cfg!(feature = "metal") { Vec::new() } else { vec![("no-accelerator", vec![("CUDA_VISIBLE_DEVICES", "")])] }
     }
 
-    fn kind_environments(kind: &str) -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
-        let shown = |name, devices| (name, vec![("CUDA_VISIBLE_DEVICES", devices)]);
-        if kind == "cuda" { vec![shown("one-accelerator", "0"), shown("reversed-accelerators", "1,0")] } else { Vec::new() }
+    fn kind_environments(kind: &str) -> Vec<Environment> {
+        shown(kind, std::env::var_os("CUDA_VISIBLE_DEVICES").is_some())
     }
 
     fn open(kind: &str, _roles: &Roles) -> Self {
@@ -238,10 +245,10 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_that_shows_gpus_is_known_for_cuda_alone() {
+    fn the_variable_that_shows_gpus_is_for_cuda_and_left_as_somebody_set_it() {
         let reversed = ("reversed-accelerators", vec![("CUDA_VISIBLE_DEVICES", "1,0")]);
-        assert!(Candle::kind_environments("cuda").contains(&reversed));
-        assert!(Candle::kind_environments("metal").is_empty() && Candle::kind_environments("cpu").is_empty());
+        assert!(shown("cuda", false).contains(&reversed));
+        assert!(shown("cuda", true).is_empty() && shown("metal", false).is_empty() && shown("cpu", false).is_empty());
     }
 
     #[test]
