@@ -6,6 +6,7 @@ import json
 import lzma
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,3 +158,20 @@ def test_without_a_run_what_is_recorded_is_enough(kept: Path, capsys: pytest.Cap
     monkeypatch.setattr(reports.record, "LATEST", kept / "none.jsonl")
     assert main(["port", "dummy:accel", "dummy:widens-computing", "--brief"]) == 0
     assert "taken from both.jsonl.xz" in capsys.readouterr().err
+
+
+def test_an_error_is_told_whole_and_code_that_is_the_same_on_both_sides_once(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, record: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = ask("dummy:moves-to-first", "dummy:accel", "--case", MIXED)[1]
+    text, *_ = (fact["error"]["text"] for fact in _steps(record, "dummy:accel", MIXED) if "error" in fact)
+    assert len(text) > 60
+    said = out.split("which says ")[1].split("        ")[0]
+    assert " ".join(said.split()).endswith(text)
+    assert out.count("        print('result:'") == 1
+
+
+def _steps(record: Path, target: str, case: str) -> list[dict[str, Any]]:
+    found = reports.record.read(record).cells[(target, case)].observation or {}
+    return list(found["steps"].values())

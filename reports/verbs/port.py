@@ -114,6 +114,9 @@ def _lines(here: Any, there: Any, compared: int, changes: Sequence[Any], style: 
         others = f" (also {', '.join(one.others)})" if one.others else ""
         facets = "".join(f"; {d.what}: {d.old} → {d.new}" for d in one.differences if d.what != "answer") if one.old == one.new else ""
         yield from wrapped([f"  {one.case}: {one.old} → {one.new}{line(facets)}{others}", f"    {case.question}"], style, 4)
-        for name, native, said in ((here.key, natives[0], one.was), (there.key, natives[1], one.now)) if full else ():
-            yield f"    {name}{f', which says {line(said)}' if said else ''}"[: max(style.width, 80)]
-            yield from (f"        {text}" for text in native.script(case)[0])
+        scripts = [native.script(case)[0] for native in natives] if full else []
+        for script, name, said in zip(scripts, (here.key, there.key), (one.was, one.now), strict=False):
+            yield from wrapped([f"    {name}{f', which says {line(said)}' if said else ''}"], style, 6)
+            # One framework's code is the same on both sides where no device is named otherwise.
+            if script is scripts[-1] or script != scripts[-1]:
+                yield from (f"        {text}" for text in script)
