@@ -49,7 +49,10 @@ def evidence(case: Case, target: Mapping[str, Any], reading: Reading | None = No
     if reading is not None:
         # Probes ask whether the device still works, which is not the question.
         asked = (reading.steps.get(step["id"], {}) for step in walk(case.program.steps) if "when" not in step)
-        used |= {str(fact.get("value", {}).get("role")) for fact in asked}
+        landed = [fact.get("value", {}) for fact in asked]
+        # Of another handle for a device that has a role the name alone is told.
+        there = {text for value in landed for text in (value.get("role"), value.get("device"))}
+        used |= {role for role, facts in roles.items() if {role, facts["name"]} & there}
     found = [roles[role]["evidence"] for role in used if role in roles] or ["measured"]
     return str(max(found, key=EVIDENCE.index))
 

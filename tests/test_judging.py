@@ -62,12 +62,16 @@ def test_evidence_is_that_of_the_weakest_role_in_use() -> None:
     assert evidence(device, target(roles={"host": roles["host"]})) == "measured"
 
 
-@pytest.mark.parametrize(("role", "found"), [("accelerator", "simulated"), ("host", "measured"), (None, "measured")])
-def test_evidence_is_that_of_where_a_value_landed_that_nobody_placed(role: str | None, found: str) -> None:
-    roles = {name: {"name": name, "evidence": how} for name, how in (("host", "measured"), ("accelerator", "simulated"))}
+@pytest.mark.parametrize(
+    ("role", "device", "found"),
+    [("accelerator", "?", "simulated"), ("host", "?", "measured"), (None, "?", "measured"), (None, "alias", "simulated")],
+)
+def test_evidence_is_that_of_where_a_value_landed_that_nobody_placed(role: str | None, device: str, found: str) -> None:
+    evidences = (("host", "measured"), ("accelerator", "simulated"), ("alias", "simulated"))
+    roles = {name: {"name": name, "evidence": how} for name, how in evidences}
     case = case_of(lambda lab: {"result": lab.attempt.zeros_uncommitted([2])})
     (step, *probes) = case.program.steps
-    landed = tensor("?", role=role)
+    landed = tensor(device, role=role)
     observation = {"steps": {step["id"]: landed, **{probe["id"]: tensor("?", role="accelerator") for probe in probes}}}
     assert judge(case, target(roles=roles), {"observation": observation})["evidence"] == found
 
