@@ -128,6 +128,8 @@ def test_explain_writes_devices_as_a_recorded_target_does(record: Path) -> None:
     script = said(*arguments, "--script")
     assert script.startswith(f"# {case} on dummy:accel (dummy 1.0): unequal\n# ")
     compile(script, "script", "exec")
+    both = said(*arguments, "--target", "dummy:no-peer", "--target", "dummy:ac*")
+    assert [both.count(f"# {case} on dummy:{kind} ") for kind in ("accel", "no-peer")] == [1, 1]
 
 
 def test_explain_chooses_a_recorded_target_that_can_be_asked(tmp_path: Path) -> None:

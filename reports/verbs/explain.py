@@ -29,7 +29,9 @@ def register(verbs: Any) -> None:
         description="Tell a case: what it asks and why, what it can answer, the code of each framework, and what is promised.",
     )  # fmt: skip
     verb.add_argument("case", metavar="CASE", help="an id, or a glob")
-    verb.add_argument("--target", metavar="SELECTOR", help="write devices as this target does")
+    verb.add_argument(
+        "--target", action="append", default=[], metavar="SELECTOR", help="write devices as this target does; may be given again"
+    )
     verb.add_argument("--record", type=Path, metavar="RECORD", help="the record that knows the target (default: the last one)")
     verb.add_argument("--adapter", action="append", default=[], metavar="NAME=MODULE:CLASS|PROGRAM", help="add a framework from outside")
     verb.add_argument("--script", action="store_true", help="nothing but a script that can be run; wants --target and one case")
@@ -44,7 +46,7 @@ def run(chosen: argparse.Namespace) -> None:
     known = catalogue()
     found = [known[name] for name in matching(known, [chosen.case], "case")]
     record = _record(chosen)
-    targets = _targets(chosen, record) if chosen.target else []
+    targets = list({t.name: t for text in chosen.target for t in _targets(text, chosen, record)}.values())
     if chosen.script:
         if len(targets) != 1 or len(found) != 1:
             raise ProblemError("--script wants one case and a --target that is one target, such as --target torch:cpu")
@@ -221,7 +223,7 @@ def _record(chosen: argparse.Namespace) -> Any:
         return None
 
 
-def _targets(chosen: argparse.Namespace, record: Any) -> list[Any]:
+def _targets(text: str, chosen: argparse.Namespace, record: Any) -> list[Any]:
     """Return the targets that a selector means, from a record that has them, else by starting them."""
     from fnmatch import fnmatchcase
 
@@ -232,7 +234,7 @@ def _targets(chosen: argparse.Namespace, record: Any) -> list[Any]:
     from reports.cells import Target
     from reports.verbs import ProblemError
 
-    selector = parse(chosen.target)
+    selector = parse(text)
     known = [t for t in record.targets.values() if t.available and fnmatchcase(t.name, str(selector))] if record else []
     if known:
         return known
