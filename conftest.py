@@ -218,6 +218,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, Any, Any]:
     own = session.config.stash.get(_SESSION, None)
     if not isinstance(own, Controller):
         return (yield)
+    own.stop()
     try:
         return (yield)
     except OSError as error:  # a full disk: pytest keeps its cache now, and writes the reports that were asked for

@@ -176,9 +176,13 @@ class Controller(Session):
         try:
             while True:
                 what, *names = connection.recv()
-                connection.send(self.targets() if what == "targets" else self.cell(*names))
+                answer = self.targets() if what == "targets" else self.cell(*names)
+                if self._finished:
+                    break  # to hang up ends the worker; it would go on to ask for every item that it has
+                connection.send(answer)
         except (EOFError, OSError, Failure):
-            connection.close()
+            pass
+        connection.close()
 
     # --- targets and cells ----------------------------------------------------------------------
 
@@ -231,6 +235,11 @@ class Controller(Session):
                     reporter.write_line(text)
             if self._apart and ROOT not in record.resolve().parents:
                 reporter.write_line("        (now that it is there, --record=PATH needs the equals sign: pytest takes it for tests)")
+
+    def stop(self) -> None:
+        """Ask nothing more, and let xdist's workers go: an interrupted run doesn't sit out the seconds that xdist gives them."""
+        self._finished = True
+        self._run.close()
 
     def finish(self, status: int, failed: int, *, stopped: bool) -> int:
         """Close the record and the pool and return the exit status: 0, 1, or another where what was asked could not be done."""

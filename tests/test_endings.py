@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import resource
 import signal
 import subprocess
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from reports.record import read
+from reports.session import Controller
 from tests import sample
 from tests.running import DUMMY, FEW, NUMBER, ROOT, ask, cells, command, pgrep, start, surroundings, until, wait_for
 
@@ -109,6 +113,24 @@ def test_an_interrupted_run_keeps_what_it_had_and_leaves_no_process(tmp_path: Pa
     assert "interrupted" in kept.why
     assert kept.cells
     assert not pgrep("-g", str(run.pid))
+
+
+def test_who_waits_for_a_cell_when_the_run_stops_is_hung_up_on() -> None:
+    over = threading.Event()
+    controller = Controller.__new__(Controller)
+    controller._finished = False
+    # As the run has it: a cell that nobody will ask any more comes back as not run.
+    controller._run = SimpleNamespace(cell=lambda *_: over.wait(30) and {"status": "not-run"}, close=over.set)
+    own, theirs = multiprocessing.Pipe()
+    serving = threading.Thread(target=controller._serve, args=(own,), daemon=True)
+    serving.start()
+    theirs.send(("cell", "dummy:accel", "placement/add/device-device"))
+    assert not theirs.poll(0.1)
+    controller.stop()
+    assert theirs.poll(30)
+    with pytest.raises(EOFError):
+        theirs.recv()
+    serving.join(30)
 
 
 @pytest.mark.parametrize("processes", ["0", "2"])
