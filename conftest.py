@@ -55,6 +55,11 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
             said = ("nothing was selected: `pytest --collect-only -q` lists what there is, --target, --case and -k choose from it",)
     except pytest.UsageError as error:
         said = error.args
+    except (pytest.PytestUnraisableExceptionWarning, ExceptionGroup):  # a group, where there are several
+        # An interrupt may leave one of pytest's hooks half-way; what that one says when it is cleared away is an error by our settings.
+        own = config.stash.get(_SESSION, None)
+        if not isinstance(own, Controller) or not own.interrupted:
+            raise
     except OSError as error:
         # Nobody reads the output any more (`pytest | head -1`), or there is no room for it; Python would try once more at its end.
         abandon_output()

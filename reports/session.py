@@ -138,6 +138,7 @@ class Controller(Session):
         self._reported: set[str] = set()
         self._ids: list[str] = []
         self._finished = False
+        self.interrupted = False
         #: Why the exit status is 2, in a sentence, where pytest doesn't say it.
         self.why = ""
         self._baseline = _baseline(config)
@@ -246,6 +247,7 @@ class Controller(Session):
         if failed and (stopped or failed >= (self._config.option.maxfail or sys.maxsize)):
             status = FAILED  # -x and --stepwise; xdist and pytest call it an interruption
         self._finished = True
+        self.interrupted = status == pytest.ExitCode.INTERRUPTED
         self._run.finish("stopped at a failure" if status == FAILED else "interrupted")
         if self._run.record is None:
             return status if self._asks_nothing or status != OK else COULD_NOT

@@ -115,6 +115,27 @@ def test_an_interrupted_run_keeps_what_it_had_and_leaves_no_process(tmp_path: Pa
     assert not pgrep("-g", str(run.pid))
 
 
+HALF_WAY = """
+import os, signal
+
+def half_way():
+    try:
+        yield
+    finally:
+        raise AssertionError("cleared away too late")
+
+def pytest_runtest_logstart():
+    next(half_way())
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_a_hook_that_an_interrupt_left_half_way_adds_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "half_way.py").write_text(HALF_WAY)
+    said = ask(*ACCEL, *FEW, "-p", "half_way", f"--record={tmp_path / 'record.jsonl'}", expect=2, env=surroundings(PYTHONPATH=str(tmp_path)))
+    assert "KeyboardInterrupt" in said
+
+
 def test_who_waits_for_a_cell_when_the_run_stops_is_hung_up_on() -> None:
     over = threading.Event()
     controller = Controller.__new__(Controller)
