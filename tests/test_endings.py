@@ -10,6 +10,7 @@ import subprocess
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,8 @@ def pytest_runtest_logstart():
 
 def test_a_hook_that_an_interrupt_left_half_way_adds_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "half_way.py").write_text(HALF_WAY)
-    said = ask(*ACCEL, *FEW, "-p", "half_way", f"--record={tmp_path / 'record.jsonl'}", expect=2, env=surroundings(PYTHONPATH=str(tmp_path)))
+    wanted = (*ACCEL, *FEW, f"--record={tmp_path / 'record.jsonl'}")
+    said = ask(*wanted, "-p", "half_way", expect=2, env=surroundings(PYTHONPATH=str(tmp_path)))
     assert "KeyboardInterrupt" in said
 
 
@@ -141,7 +143,8 @@ def test_who_waits_for_a_cell_when_the_run_stops_is_hung_up_on() -> None:
     controller = Controller.__new__(Controller)
     controller._finished = False
     # As the run has it: a cell that nobody will ask any more comes back as not run.
-    controller._run = SimpleNamespace(cell=lambda *_: over.wait(30) and {"status": "not-run"}, close=over.set)
+    run: Any = SimpleNamespace(cell=lambda *_: over.wait(30) and {"status": "not-run"}, close=over.set)
+    controller._run = run
     own, theirs = multiprocessing.Pipe()
     serving = threading.Thread(target=controller._serve, args=(own,), daemon=True)
     serving.start()
