@@ -119,6 +119,9 @@ class Report:
     #: Whether somebody's sources were looked through.
     searched: bool
     records: tuple[Record, Record]
+    #: What was chosen of the records: targets, and globs of cases.
+    targets: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
 
     @property
     def status(self) -> int:
@@ -167,7 +170,8 @@ def gate(
     told = _Told(comparison.pairs, new, Sources(settings.uses) if settings.uses else None)
     findings = [told.finding(*item) for item in listed]
     findings.sort(key=lambda finding: (not finding.used, LEVELS.index(finding.level)))
-    return Report(comparison, tuple(findings), tuple(accepted), tuple(allowed), bool(settings.uses), (old, new))
+    lists = tuple(findings), tuple(accepted), tuple(allowed)
+    return Report(comparison, *lists, bool(settings.uses), (old, new), tuple(targets), tuple(cases))
 
 
 class _Told:

@@ -97,7 +97,8 @@ def read(paths: Sequence[Path]) -> list[tuple[Path, ast.Module, list[str]]]:
     for path in paths:
         if not path.exists():
             raise ProblemError(f"--uses {path}: there is no such file or folder")
-        files = [path] if path.is_file() else sorted(f for f in path.rglob("*.py") if not _hidden(f.relative_to(path)))
+        found_here = (f for f in path.rglob("*.py") if f.is_file() and not _hidden(f.relative_to(path)))  # a pipe would be waited for
+        files = [path] if path.is_file() else sorted(found_here)
         if not files:
             raise ProblemError(f"--uses {path}: there is no Python source in it")
         for file in files:

@@ -1,7 +1,7 @@
 """The dummy's second version: its defects, and changes that no fault of the small framework makes.
 
 It binds results to their device, multiplies in another precision, is a real device where the first was simulated, refuses with
-an error of another class, or spoils an operand when it refuses.
+an error of another class, spoils an operand when it refuses, or is a simulation that has no words for a difference.
 `SECOND_MACHINE` makes it run on a machine of another class.
 """
 
@@ -11,10 +11,11 @@ import os
 import platform
 from typing import Any
 
+from adapters.base import NotModelled
 from tests.dummy import Dummy
 from tests.fake import Tensor
 
-OWN = ("commits", "rounds", "measures", "renames", "spoils")
+OWN = ("commits", "rounds", "measures", "renames", "spoils", "unmodels")
 if MACHINE := os.environ.get("SECOND_MACHINE"):
     platform.machine = lambda: str(MACHINE)
 
@@ -54,6 +55,12 @@ class Second(Dummy):
             if self._own == "spoils":
                 x.storage.cells, x.storage.constant = lambda _: 99.0, 99.0
             raise
+
+    def sub(self, x: Any, y: Any) -> Any:
+        """Return the difference, where it is modelled."""
+        if self._own == "unmodels":
+            raise NotModelled("this version says nothing of differences")
+        return super().sub(x, y)
 
     def read(self, value: Any) -> Any:
         """Return the elements, of floats by half a percent off where it rounds."""

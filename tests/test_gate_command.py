@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from cases import catalogue
 from reports.gate import settings
 from reports.kinds import KINDS
 from reports.verbs import ProblemError, main
-from tests.pairs import asked, pair, written
+from tests.pairs import NAME, asked, pair, written
 from tests.test_gate import ADD, MIXED, ROOT
 
 Ask = Callable[..., tuple[int, str, str]]
@@ -157,3 +158,12 @@ def test_bad_input_is_one_sentence_and_status_2(
     assert (status, out) == (2, "")
     assert says in err
     assert err.count("\n") == 1
+
+
+def test_where_the_scripts_are_is_told_for_the_same_choice(records: tuple[Path, Path], ask: Ask) -> None:
+    _, said, _ = ask(*records, "--case", MIXED, "--target", NAME)
+    hint = " ".join(said.split()).partition("each as a complete script: ")[2]
+    assert hint.startswith("python -m reports gate ")
+    status, scripts, _ = ask(*shlex.split(hint)[4:])
+    assert status == 0
+    assert (MIXED in scripts, ADD in scripts) == (True, False)

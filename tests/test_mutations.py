@@ -20,7 +20,7 @@ from tests.running import ask, surroundings
 from tests.test_changes import DEFECTS
 
 pytestmark = pytest.mark.slow
-ADD, MIXED = "placement/add/device-device", "placement/add/host-accelerator"
+ADD, MIXED, SUB = "placement/add/device-device", "placement/add/host-accelerator", "placement/sub/device-device"
 MATMUL, PRODUCT = "placement/matmul/device-device", "dtypes/float32/matmul"
 SECOND = ("--adapter", "dummy=tests.second:Second")
 #: Kind -> case, device kinds before and after: what the dummy's defects make, and what only its second version does.
@@ -32,6 +32,8 @@ CHANGES: dict[str, tuple[str, str, str]] = {
     "precision": (PRODUCT, "accel", "rounds"),
     "commitment": (ADD, "accel", "commits"),
     "evidence": (ADD, "accel", "measures"),
+    "unmodelled": (SUB, "accel", "unmodels"),
+    "modelled": (SUB, "unmodels", "accel"),
 }
 Lines = Mapping[str, list[str]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from functools import cache
 from pathlib import Path
@@ -200,6 +201,13 @@ def test_a_source_that_can_t_be_read_is_one_sentence(tmp_path: Path, name: str, 
         Sources([tmp_path])
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without named pipes")
+def test_a_pipe_is_no_source_and_isn_t_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    with pytest.raises(ProblemError, match="no Python source"):
+        Sources([tmp_path])
 
 
 def test_what_a_linter_would_warn_of_is_not_our_business(tmp_path: Path) -> None:

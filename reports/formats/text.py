@@ -39,9 +39,12 @@ def _lines(report: Report, style: Style, full: bool) -> Iterator[str]:
             yield from (style.paint(part, "wrong" if finding.level == DENY else "warn") for part in wrapped([text], style, 2))
         yield from _group(group, style, full)
     if full and any(group.first.code for group in groups(report.findings)):
-        paths = " ".join(quote(str(record.path)) for record in report.records)
+        words = [str(record.path) for record in report.records]
+        words += [word for target in report.targets for word in ("--target", target)]
+        words += [word for glob in report.cases for word in ("--case", glob)]
+        chosen = " ".join(map(quote, words))
         yield ""
-        yield from wrapped([line(f"each as a complete script: python -m reports gate {paths} --format markdown")], style, 2)
+        yield from wrapped([line(f"each as a complete script: python -m reports gate {chosen} --format markdown")], style, 2)
     if report.accepted:
         yield ""
         told = (f"accepted: {one.target} {one.case}, {one.kind}: {line(entry.reason)}" for one, entry in report.accepted)
