@@ -173,10 +173,14 @@ class TorchDevices(Adapter):
             FakeTensorMode.cache_clear()
 
     def warm(self) -> None:
-        """Limit what this process allocates on the target's GPUs, unless the user has set a share himself.
+        """Do FakeTensor's first operation, which imports much; of the target's GPUs limit what is allocated, unless the user has.
 
-        Doing so starts CUDA on them, so it is left until somebody asks about them: the end of each such program synchronises them all.
+        The limit starts CUDA on them, so it is left until somebody asks about them: the end of each such program synchronises them all.
         """
+        if self.fake:
+            with self.around():
+                torch.ones(2, device=self.device("accelerator")) + 1
+            self.reset()  # what it remembers of this is not for the questions
         own = (os.environ.get(name, "") for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"))
         if self.kind != "cuda" or any("per_process_memory_fraction" in settings for settings in own):
             return

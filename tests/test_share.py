@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,23 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
     return noted
 
 
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Put in place of FakeTensor what notes its operations."""
+    made: list[str] = []
+
+    def ones(_: int, device: str) -> int:
+        made.append(device)
+        return 1
+
+    fake = SimpleNamespace(device=str, ones=ones)
+    monkeypatch.setattr("adapters.torch.torch", fake, raising=False)
+    monkeypatch.setattr("adapters.torch_devices.torch.ones", fake.ones, raising=False)
+    monkeypatch.setattr(Torch, "around", lambda _: nullcontext())
+    monkeypatch.setattr(Torch, "reset", lambda _: None)
+    return made
+
+
 def warmed(kind: str, *roles: str) -> None:
     Torch(kind, {name: ROLES[name] for name in roles}).warm()
 
@@ -42,9 +60,10 @@ def test_each_gpu_that_is_asked_about_is_limited_once_before_the_first_question(
 
 
 @pytest.mark.parametrize("kind", ["cpu", "meta", "fake-cuda", "mps", "vendor"])
-def test_no_other_question_starts_cuda(limits: list[tuple[float, str]], kind: str) -> None:
+def test_no_other_question_starts_cuda(limits: list[tuple[float, str]], simulated: list[str], kind: str) -> None:
     warmed(kind, *ROLES)
     assert limits == []
+    assert simulated == (["cuda:0"] if kind == "fake-cuda" else []), "a simulation's slow first operation is no question's"
 
 
 @pytest.mark.parametrize("name", NAMES)
