@@ -7,6 +7,7 @@ only waits for its cell, so that nothing depends on how items are scheduled.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ from reports.visible import visible
 
 pytest_plugins = ("reports.options",)
 _SESSION = pytest.StashKey[Session]()
+#: So many new objects come before Python looks for those that can be freed; 700 by itself.
+_ALLOCATED = 200_000
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -76,6 +79,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         check_arguments(config)
     if concerns_cases(config):
+        # Items, reports and cells are many and stay to the end: to look through them for what could be freed took a tenth of a run.
+        gc.set_threshold(_ALLOCATED)
         config.stash[_SESSION] = Remote(config) if hasattr(config, "workerinput") else Controller(config)
         config.pluginmanager.register(config.stash[_SESSION], "device-semantics")
 
@@ -258,3 +263,4 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     own = config.stash.get(_SESSION, None)
     if own is not None:
         own.close()
+        gc.freeze()  # pytest looks five times for what could be freed

@@ -35,13 +35,14 @@ class Pool:
         self._quiet = threading.Event()
         self._quiet.set()
         self._done: dict[tuple[str, str], dict[str, Any]] = {}
-        self._changed = threading.Condition()
+        #: Cells that somebody waits for: most are there before anybody asks, and each that comes would wake all who wait for another.
+        self._awaited: dict[tuple[str, str], threading.Event] = {}
+        self._changing = threading.Lock()
         self._closed = False
         #: Why no more answers can be handed on, None while they can.
         self.failure: Exception | None = None
         self._lanes: dict[Spec, Lane] = {}
         self._hosts = [(w, self._lane(w.spec, w)) for w in wanted]
-        self._threads: list[threading.Thread] = []
         self._targets: list[Target] | None = None
         self._finding = threading.Lock()
 
@@ -78,10 +79,11 @@ class Pool:
 
     # --- cells ----------------------------------------------------------------------------------
 
-    def ask(self, requests: list[Request], writer: Writer) -> None:
+    def ask(self, requests: list[Request], known: list[tuple[Request, dict[str, Any]]], writer: Writer) -> None:
         """Ask every question ahead, in this order for each worker; those that time something last.
 
         A question that waits for another's answer comes after it, or nobody would ever ask that one.
+        What is `known` without asking is handed on too, while the workers are busy.
         """
         by_name = {t["target"]: t for t in self.targets()}
         lanes: dict[Spec, list[Request]] = {}
@@ -100,9 +102,9 @@ class Pool:
         working = [
             threading.Thread(target=self._work, args=(self._lane(spec), todo, by_name, writer), daemon=True) for spec, todo in lanes.items()
         ]
+        working.append(threading.Thread(target=self._give, args=(known, writer), daemon=True))
         timing = threading.Thread(target=self._time, args=(working, alone, by_name, writer), daemon=True)
-        self._threads = [*working, timing]
-        for thread in self._threads:
+        for thread in (*working, timing):
             thread.start()
 
     def _work(self, lane: Lane, todo: list[Request], targets: dict[str, Target], writer: Writer) -> None:
@@ -132,7 +134,7 @@ class Pool:
     def _finish(self, request: Request, replies: list[dict[str, Any]], writer: Writer) -> bool:
         """Hand on an answer; False when the run is over. A writer that fails ends it for everybody who waits."""
         if request.after is not None:
-            self._awaited(request.after)
+            self._wait(request.after)
         with self._writing:
             if self._closed:
                 return False
@@ -146,24 +148,31 @@ class Pool:
         return True
 
     def _keep(self, key: tuple[str, str], cell: dict[str, Any]) -> None:
-        with self._changed:
+        with self._changing:
             self._done[key] = cell
-            self._changed.notify_all()
+            awaited = self._awaited.pop(key, None)
+        if awaited is not None:
+            awaited.set()
 
-    def give(self, request: Request, reply: dict[str, Any], writer: Writer) -> None:
-        """Hand on what is known without asking, while the workers are busy: call it after `ask`."""
-        self._finish(replace(request, after=None), [reply], writer)
+    def _give(self, known: list[tuple[Request, dict[str, Any]]], writer: Writer) -> None:
+        """Hand on what is known without asking: it waits for no other answer."""
+        for request, reply in known:
+            if not self._finish(replace(request, after=None), [reply], writer):
+                return
 
-    def _awaited(self, key: tuple[str, str]) -> dict[str, Any] | None:
+    def _wait(self, key: tuple[str, str]) -> dict[str, Any] | None:
         """Return a cell when it is done; None when the run ended before."""
-        with self._changed:
-            while key not in self._done and not self._closed:
-                self._changed.wait(1.0)
-            return self._done.get(key)
+        with self._changing:
+            if key in self._done:
+                return self._done[key]
+            done = self._awaited.setdefault(key, threading.Event())
+        while not done.wait(1.0) and not self._closed:
+            pass
+        return self._done.get(key)
 
     def cell(self, target: str, case: str) -> dict[str, Any] | None:
         """Return a cell, waiting for it; None when the run ended before."""
-        found = self._awaited((target, case))
+        found = self._wait((target, case))
         while not self._quiet.wait(1.0) and not self._closed:
             pass
         return found
@@ -172,8 +181,10 @@ class Pool:
         """End every worker with its process group; what was not asked stays unasked."""
         self._closed = True
         self._quiet.set()
-        with self._changed:
-            self._changed.notify_all()
+        with self._changing:
+            awaited = list(self._awaited.values())
+        for done in awaited:
+            done.set()
         for lane in list(self._lanes.values()):
             lane.close()
 

@@ -26,6 +26,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
+from reports import caches
 from reports.installable import FRAMEWORKS
 from reports.verbs import ProblemError, say
 
@@ -110,8 +111,7 @@ def release(text: str, beside: Sequence[str] = ()) -> Release:
 
 def root() -> Path:
     """Return the folder of all environments."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "device-semantics" / "environments"
+    return caches() / "environments"
 
 
 def interpreters(wanted: str | None = None) -> list[Python]:

@@ -13,9 +13,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from adapters.reproducer import Reproducer
-from adapters.source import UnclearError
-from adapters.templates import Templates, book_of
 from cases.answers import CLASSES
 from cases.case import AREAS, Case
 from cases.contract import Entry, contract_for
@@ -27,6 +24,7 @@ from reports.compare import bare
 from reports.headline import headline
 from reports.history import History, Line, Step, files, release
 from reports.matrix import Column, Matrix
+from reports.scripts import Scripts
 from reports.writer import now
 
 _HERE = Path(__file__).parent
@@ -182,7 +180,7 @@ class _Data:
         self.shown: list[dict[str, Any]] = []
         self.digests = {name: matrix.cases[name].program.digest for name in matrix.rows() if name in matrix.cases}
         self.promises: dict[tuple[str, str, str, str], int | None] = {}
-        self.books = [_book(column) for column in matrix.columns]
+        self.scripts = [Scripts(column.target) for column in matrix.columns]
 
     def text(self, text: str) -> int:
         """Return the number of a text."""
@@ -192,6 +190,8 @@ class _Data:
         """Return the page's data."""
         cases = [self.case(name, self.matrix.cases.get(name)) for name in self.matrix.rows()]
         cells = [[self.cell(n, column, column.cell(name)) for n, column in enumerate(self.matrix.columns)] for name in self.matrix.rows()]
+        for scripts in self.scripts:
+            scripts.keep()
         data = {
             "made": now(), "classes": list(CLASSES), "says": dict(marks.SAYS), "statuses": dict(marks.STATUS_SAYS),
             "columns": [_column_facts(column, self.releases(column)) for column in self.matrix.columns], "cases": cases, "cells": cells,
@@ -254,19 +254,9 @@ class _Data:
 
     def code(self, n: int, cell: Cell, case: Case) -> dict[str, Any]:
         """Return the question in the framework's code, and errors and warnings beside the lines they came from."""
-        book = self.books[n]
         steps: Mapping[str, Any] = (cell.observation or {}).get("steps", {})
-        lines: list[str] = []
-        found: dict[str, int] = {}
-        if book is not None:
-            wire = case.program.wire()
-            written = book.lines(wire, marks=case.program.marks, environment=case.environment, observation=cell.observation)
-            lines = book.script(wire, environment=case.environment, lines=written).rstrip().splitlines()
-            at = 0
-            for line in written:
-                first = line.code.splitlines()[-1].strip()
-                at = next((i for i in range(at, len(lines)) if lines[i].strip() == first), at)
-                found[line.step] = at
+        script = self.scripts[n].of(case, cell.observation)
+        found = script.at
         errors, warnings = [], []
         for step in walk(case.program.steps):
             fact = steps.get(step["id"], {})
@@ -279,16 +269,9 @@ class _Data:
             warnings += [[found.get(step["id"], -1), self.text(warning["category"]), self.text(warning["text"])] for warning in said]
         drain = (cell.observation or {}).get("drain")
         if drain and "error" in drain:
-            errors.append([len(lines) - 1, self.text(drain["error"]["type"]), self.text(drain["error"]["text"])])
+            errors.append([len(script.lines) - 1, self.text(drain["error"]["type"]), self.text(drain["error"]["text"])])
         changed = cell.program and cell.program != self.digests[case.id]
-        return {"c": [self.text(line) for line in lines], "x": errors, "w": warnings, "old": 1 if changed else None}
-
-
-def _book(column: Column) -> Reproducer | Templates | None:
-    try:
-        return book_of(column.target.to_json())
-    except UnclearError:
-        return None
+        return {"c": [self.text(line) for line in script.lines], "x": errors, "w": warnings, "old": 1 if changed else None}
 
 
 def _column_facts(column: Column, releases: int) -> dict[str, Any]:

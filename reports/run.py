@@ -119,14 +119,12 @@ class Run:
                 after=(target, one.control) if one.control and (target, name) in self._selected else None,
             )  # fmt: skip
             if why := applicable(one, found[target]):
-                known.append((request, why))
+                known.append((request, dict(zip(("status", "why"), why, strict=True))))
             else:
                 requests.append(request)
         if self._seed is not None:
             random.Random(self._seed).shuffle(requests)  # noqa: S311  an order, not a secret
-        self._pool.ask(requests, self._write)
-        for request, (status, said) in known:
-            self._pool.give(request, {"status": status, "why": said}, self._write)
+        self._pool.ask(requests, known, self._write)
 
     def _controls(self) -> set[tuple[str, str]]:
         """Return the controls of what was selected that weren't: an answer must not depend on what else was selected."""
