@@ -30,14 +30,15 @@ def applicable(case: Case, target: Mapping[str, Any]) -> tuple[str, str] | None:
             return "not-applicable", f"{target['target']} has no {role}"
     if case.environment is not None and case.environment not in target["environments"]:
         return "not-offered", f"{target['framework']} has no switch for {case.environment}"
-    for dtype in sorted(case.program.dtypes):
-        if dtype not in target["dtypes"]:
-            return "not-offered", f"{target['framework']} has no dtype {dtype}"
     if target.get("untimed") and case.program.timed:
         return "not-modelled", target["untimed"]
+    # First what no other operand would mend.
     for operation in sorted(case.program.operations):
         if operation not in target["operations"]:
             return "not-offered", f"{target['framework']} offers no {operation}"
+    for dtype in sorted(case.program.dtypes):
+        if dtype not in target["dtypes"]:
+            return "not-offered", f"{target['framework']} has no dtype {dtype}"
     return None
 
 

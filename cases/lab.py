@@ -230,6 +230,15 @@ class Lab:
         self._made[made.id] = Numbers(_size(shape), lambda i: float(start + i))
         return made
 
+    def halves(self, shape: Sequence[int], on: Place) -> Symbol:
+        """Make truths, the first half of them true, by a comparison: not every framework has a dtype to make them of."""
+        size = _size(shape)
+        kind = {"dtype": "float32"}
+        counted, middle = self.do.ramp(size, 2, list(shape), kind, on), self.do.full(list(shape), 2 + size / 2, kind, on)
+        made = self.do.less(counted, middle)
+        self._made[made.id] = Numbers(size, lambda i: i < size / 2)
+        return made
+
     # --- the whole ------------------------------------------------------------------------------
 
     def program(self, marks: Mapping[str, Symbol]) -> Program:

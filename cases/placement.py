@@ -55,8 +55,8 @@ def ramps(lab: Lab, left: Place, right: Place) -> list[Symbol]:
 
 
 def _condition(lab: Lab, on: Place) -> Symbol:
-    # True in even columns: half of each branch, so that a branch taken whole is told apart.
-    return lab.tensor([[column % 2 == 0 for column in range(N)]], on, "bool")
+    # True in the first columns: half of each branch, so that a branch taken whole is told apart.
+    return lab.halves((1, N), on)
 
 
 def _ids(lab: Lab, left: Place, right: Place) -> list[Symbol]:
@@ -72,7 +72,7 @@ def _mask(lab: Lab, left: Place, right: Place) -> list[Symbol]:
 
 
 ROWS = Numbers(len(IDS) * N, lambda i: 2.0 + IDS[i // N] * N + i % N)
-CHOSEN = Numbers(COUNT, lambda i: (2.0 if i % 2 == 0 else 5.0) + i)
+CHOSEN = Numbers(COUNT, lambda i: (2.0 if i % N < N / 2 else 5.0) + i)
 JOINED = Numbers(2 * COUNT, lambda i: 2.0 + i if i < COUNT else 5.0 + i - COUNT)
 SUM = Numbers(COUNT, lambda i: 7.0 + 2 * i)
 

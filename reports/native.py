@@ -18,8 +18,10 @@ from cases.words import LOOKS
 from reports.cells import Target
 from reports.uses import Pattern
 
-#: Steps that make plain operands: every case has them, and none is about them.
-_OPERANDS = frozenset(("tensor", "full", "ramp", "tensor_uncommitted", "buffer", "write_buffer", "drop", "name", "observe", "barrier"))
+#: Steps that make plain operands, a condition's truths by a comparison: every case has such, and none is about them.
+_OPERANDS = frozenset(
+    ("tensor", "full", "ramp", "less", "tensor_uncommitted", "buffer", "write_buffer", "drop", "name", "observe", "barrier"),
+)
 #: The interpreter's own doing, and looking at what a module keeps: nothing that a user writes.
 _NOT_ASKED = frozenset((*LOOKS, "member")) - {"name", "compare"}
 _STEP = re.compile(r"\bs(\d+)\b")

@@ -26,6 +26,7 @@ SINGLE: dict[str, tuple[str, str]] = {
     "promotes-by-scalar": ("computing", "a scalar's dtype wins"),
     "casts-scalars-first": ("computing", "a scalar is cast to the tensor's dtype before it is used"),
     "promotes-to-widest": ("computing", "every result is complex128"),
+    "refuses-where": ("where", "choosing by a condition is not implemented, comparing is"),
     "compares-memory": ("array_equal", "equality of values compares their storage"),
     "views-lose-offset": ("viewing", "a view starts where its storage does"),
     "views-copy": ("viewing", "a view has storage of its own"),

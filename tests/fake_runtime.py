@@ -167,7 +167,7 @@ class Runtime:
         if device is None:
             device = tensors[0].device
         error = next((t.storage.error for t in tensors if t.storage.error), None)
-        if f"refuses-{family}" in FAULTS:
+        if FAULTS & {f"refuses-{family}", f"refuses-{op}"}:
             raise RefusedError(f"{op} is not implemented on {device}")
         if f"fails-late-{family}" in FAULTS:
             error = LateError(f"{op} failed on {device}")

@@ -60,7 +60,7 @@ DEFECTS = {
     "loosened": (MIXED, "accel", "moves-to-first"),
     "mended": (ADD, "garbles-computing", "accel"),
     "error-text": (MIXED, "accel", "lands-on-next-filling"),
-    "warning": ("placement/where-condition/device-device", "accel", "narrows-with-warning-uploading"),
+    "warning": ("placement/sharded/add-host/left", "accel", "narrows-with-warning-uploading"),
     "appeared": (PEER, "no-peer", "accel"),
     "unsettled": (ADD, "accel", "refuses-filling"),
 }

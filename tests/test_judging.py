@@ -41,6 +41,7 @@ def asked(case: Case, kind: str = "accel") -> dict[str, Any]:
         ({"roles": {"host": {}}}, ("not-applicable", "dummy:accel has no accelerator")),
         ({"operations": ["tensor"]}, ("not-offered", "dummy offers no add")),
         ({"dtypes": []}, ("not-offered", "dummy has no dtype float32")),
+        ({"operations": ["tensor"], "dtypes": []}, ("not-offered", "dummy offers no add")),
     ],
 )
 def test_what_a_target_lacks_is_known_without_asking(changes: dict[str, Any], found: tuple[str, str] | None) -> None:

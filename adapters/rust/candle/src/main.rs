@@ -285,6 +285,21 @@ mod tests {
     }
 
     #[test]
+    fn a_choice_takes_the_truths_of_a_comparison_and_spreads_them_over_the_rows() {
+        let two = [json!([[2, 3], [5, 7]]), json!([[11, 13], [17, 19]]), json!([[3, 11]]), json!([[7, 5]])];
+        let made = ["s1", "s2", "s3", "s4"].into_iter().zip(two).map(|(id, values)| tensor(id, values, "float32"));
+        let asked = [
+            ask("s5", "less", json!([{"ref": "s3"}, {"ref": "s4"}])),
+            ask("s6", "where", json!([{"ref": "s5"}, {"ref": "s1"}, {"ref": "s2"}])),
+            ask("s7", "observe", json!([{"ref": "s6"}])),
+        ];
+        let steps = run(made.chain(asked).collect());
+        assert_eq!(steps["s5"]["value"]["dtype"], "uint8");
+        assert_eq!(steps["s7"]["value"]["elements"], json!([2.0, 13.0, 5.0, 19.0]));
+        assert_eq!(greeted().1["phrases"]["where"], "{0}.broadcast_as({1}.shape())?.where_cond(&{1}, &{2})?");
+    }
+
+    #[test]
     fn a_move_to_where_it_is_is_the_same_tensor_a_view_shares_storage_and_a_copy_does_not() {
         let same = |id: &str, other: &str| ask(id, "same", json!([{"ref": "s1"}, {"ref": other}]));
         let steps = run(json!([

@@ -69,7 +69,8 @@ pub fn table() -> Vec<Operation<Candle>> {
         less(x: Tensor, y: Tensor) => x.broadcast_lt(&y)?;
         matmul(x: Tensor, y: Tensor) => x.matmul(&y)?;
         sum(x: Tensor) => x.sum_all()?;
-        where(condition: Tensor, x: Tensor, y: Tensor) => condition.where_cond(&x, &y)?;
+        // Truths are of u8; this operation broadcasts nothing by itself.
+        where(condition: Tensor, x: Tensor, y: Tensor) => condition.broadcast_as(x.shape())?.where_cond(&x, &y)?;
         cat(x: Tensor, y: Tensor) => Tensor::cat(&[&x, &y], 0)?;
         stack(x: Tensor, y: Tensor) => Tensor::stack(&[&x, &y], 0)?;
 

@@ -91,6 +91,11 @@ fn placement() {
         let right = close(&less, |i| if 2 + i < COUNT / 2 { 1. } else { 0. })?;
         Ok(json!({"answer": if right && less.dtype() == DType::U8 { "works" } else { "garbage" }, "dtype": "uint8"}))
     });
+    ask("placement/where-condition/device-device", || {
+        let first = Tensor::new(&[2.5f32; N], &CPU)?.lt(&Tensor::arange(0f32, N as f32, &CPU)?)?;
+        let chosen = first.reshape((1, N))?.expand((N, N))?.where_cond(&ramp(2)?, &ramp(5)?)?;
+        Ok(value("works", close(&chosen, |i| if i % N > 2 { 2. + i as f64 } else { 5. + i as f64 })?, &chosen))
+    });
     ask("placement/matmul/device-device", || {
         let product = Tensor::full(2f32, (N, N), &CPU)?.matmul(&Tensor::full(3f32, (N, N), &CPU)?)?;
         Ok(value("works", close(&product, |_| 6. * N as f64)?, &product))
