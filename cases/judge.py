@@ -43,10 +43,11 @@ def applicable(case: Case, target: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def evidence(case: Case, target: Mapping[str, Any], reading: Reading | None = None) -> str:
-    """Return the weakest evidence of the roles that the case uses, and of those where its values landed that it placed nowhere."""
+    """Return the weakest evidence of the roles that the case uses, and of where its values landed that it placed nowhere."""
     roles = target["roles"]
     fallback = "accelerator" if "accelerator" in roles else "host"
     used = {fallback if role == "device" else role for role in case.program.roles} or {"host"}
+    told: list[Any] = []
     if reading is not None:
         # Probes ask whether the device still works, which is not the question.
         asked = (reading.steps.get(step["id"], {}) for step in walk(case.program.steps) if "when" not in step)
@@ -54,7 +55,9 @@ def evidence(case: Case, target: Mapping[str, Any], reading: Reading | None = No
         # Of another handle for a device that has a role the name alone is told.
         there = {text for value in landed for text in (value.get("role"), value.get("device"))}
         used |= {role for role, facts in roles.items() if {role, facts["name"]} & there}
-    found = [roles[role]["evidence"] for role in used if role in roles] or ["measured"]
+        # A device without a role has its evidence said by the value itself.
+        told = [value.get("evidence") for value in landed]
+    found = [roles[role]["evidence"] for role in used if role in roles] + [how for how in told if how in EVIDENCE] or ["measured"]
     return str(max(found, key=EVIDENCE.index))
 
 

@@ -77,6 +77,15 @@ def test_evidence_is_that_of_where_a_value_landed_that_nobody_placed(role: str |
     assert judge(case, target(roles=roles), {"observation": observation})["evidence"] == found
 
 
+@pytest.mark.parametrize(("told", "found"), [("simulated", "simulated"), ("measured", "measured"), (None, "measured"), (["?"], "measured")])
+def test_evidence_of_a_device_without_a_role_is_what_the_value_says(told: Any, found: str) -> None:
+    case = case_of(lambda lab: {"result": lab.attempt.zeros_uncommitted([2])})
+    (step, *_) = case.program.steps
+    observation = {"steps": {step["id"]: tensor("elsewhere", role=None, evidence=told)}}
+    roles = {"host": {"name": "host", "evidence": "measured"}}
+    assert judge(case, target(roles=roles), {"observation": observation})["evidence"] == found
+
+
 @pytest.mark.parametrize("status", ["crashed", "hung", "unavailable", "not-run"])
 def test_a_reply_without_observation_keeps_its_status_and_reason_and_never_an_answer(status: str) -> None:
     cell = judge(case_of(), target(), {"status": status, "why": "so it was"})

@@ -1,6 +1,6 @@
 //! Device kinds, the roles in them, and how each is named.
 
-use burn::backend::{CubeDevice, Device as _, DispatchDevice, WgpuDeviceKind};
+use burn::backend::{CubeDevice, Device as _, DispatchDevice, WgpuBackend, WgpuDeviceKind};
 use burn::tensor::{Device, DeviceKind, DeviceType};
 use worker::{Fault, Identity, Kind, Place, Role, Roles, catch, locked};
 
@@ -157,6 +157,21 @@ impl Adapters {
     }
 }
 
+/// Say whether a device computes on the host's processor in place of one of its own.
+pub fn simulated(device: &Device) -> bool {
+    let DispatchDevice::Cube(CubeDevice::Wgpu(device)) = device.as_dispatch() else { return false };
+    let of = match device.backend {
+        WgpuBackend::Vulkan => DeviceType::Vulkan,
+        WgpuBackend::Metal => DeviceType::Metal,
+        _ => DeviceType::Wgpu,
+    };
+    match device.kind {
+        WgpuDeviceKind::Cpu => true,
+        WgpuDeviceKind::DefaultDevice => adapters(of).software(),
+        _ => false,
+    }
+}
+
 fn wgpu() -> Kind {
     let adapters = adapters(DeviceType::Wgpu);
     if adapters.first.is_empty() {
@@ -279,6 +294,16 @@ mod tests {
     fn a_device_of_a_runtime_below_is_mentioned_by_its_number() {
         assert_eq!(mention(&Device::flex()), None);
         assert_eq!(mention(&Device::wgpu(DeviceKind::DefaultDevice)).as_deref(), Some("DeviceId(type=4, index=0)"));
+    }
+
+    #[test]
+    fn where_a_value_lands_by_default_is_simulated_as_the_role_of_that_device_is() {
+        assert!(!simulated(&Device::flex()));
+        assert!(simulated(&Device::wgpu(DeviceKind::Cpu)) && !simulated(&Device::wgpu(DeviceKind::DiscreteGpu(0))));
+        for (kind, device) in [("wgpu", Device::wgpu(DeviceKind::DefaultDevice)), ("vulkan", Device::vulkan(DeviceKind::DefaultDevice))] {
+            let Some((_, Ok(roles))) = kinds().into_iter().find(|(name, _)| name == kind) else { continue };
+            assert_eq!(if simulated(&device) { "simulated" } else { "measured" }, roles["accelerator"].evidence, "{kind}");
+        }
     }
 
     #[test]

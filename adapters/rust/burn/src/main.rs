@@ -22,6 +22,8 @@ struct Burn {
     kinds: Kinds,
     /// Devices that this process works on, to be waited for.
     used: RefCell<Vec<Device>>,
+    /// Devices that a value landed on and that have no role, and whether they are simulated: looking for adapters takes its time.
+    landed: RefCell<Vec<(Device, bool)>>,
 }
 
 impl Framework for Burn {
@@ -79,7 +81,7 @@ impl Framework for Burn {
     }
 
     fn open(kind: &str, roles: &Roles) -> Self {
-        Self { kinds: Kinds::new(kind, roles), used: RefCell::default() }
+        Self { kinds: Kinds::new(kind, roles), used: RefCell::default(), landed: RefCell::default() }
     }
 
     fn device(&self, place: &Place) -> Result<Device, Fault> {
@@ -107,6 +109,16 @@ impl Framework for Burn {
 
     fn describe(&self, tensor: &Variable) -> Facts {
         tensor.facts()
+    }
+
+    fn simulated(&self, tensor: &Variable) -> bool {
+        let device = tensor.device();
+        let known = self.landed.borrow().iter().find(|(known, _)| *known == device).map(|(_, simulated)| *simulated);
+        known.unwrap_or_else(|| {
+            let simulated = devices::simulated(&device);
+            self.landed.borrow_mut().push((device, simulated));
+            simulated
+        })
     }
 
     fn read(&self, tensor: &Variable) -> Result<Vec<Number>, Fault> {

@@ -249,6 +249,10 @@ pub trait Framework: Sized + 'static {
 
     /// Return device, dtype and shape without waiting for the value.
     fn describe(&self, tensor: &Self::Tensor) -> Facts;
+    /// Say whether the device of a tensor, which is no role's, only stands for one: a value that nobody placed may be anywhere.
+    fn simulated(&self, _tensor: &Self::Tensor) -> bool {
+        false
+    }
     /// Return the elements, row by row. Waits for them.
     ///
     /// # Errors

@@ -24,10 +24,15 @@ impl<F: Framework> Runner<'_, F> {
                 json!({"kind": "python", "type": kind, "value": number.json()})
             }
             Value::Tensor(tensor) => {
-                let caught = panics::catch(|| self.own.framework.describe(tensor));
+                let own = &*self.own;
+                let caught = panics::catch(|| {
+                    let facts = own.framework.describe(tensor);
+                    let simulated = own.roles.values().all(|role| role.name != facts.device) && own.framework.simulated(tensor);
+                    (facts, simulated)
+                });
                 self.warnings.extend(caught.elsewhere);
                 // Asking may be what brings a late error up.
-                let facts = caught.result.map_err(|panic| {
+                let (facts, simulated) = caught.result.map_err(|panic| {
                     if panic.own {
                         Fault::AdapterFailed(format!("a tensor can't be described: {}", panic.sentence()))
                     } else {
@@ -37,7 +42,11 @@ impl<F: Framework> Runner<'_, F> {
                 let role = ["host", "accelerator", "peer"]
                     .into_iter()
                     .find(|role| self.own.roles.get(*role).is_some_and(|r| r.name == facts.device));
-                json!({"kind": "tensor", "device": facts.device, "dtype": facts.dtype, "shape": facts.shape, "role": role})
+                let mut json = json!({"kind": "tensor", "device": facts.device, "dtype": facts.dtype, "shape": facts.shape, "role": role});
+                if simulated {
+                    json["evidence"] = "simulated".into();
+                }
+                json
             }
             Value::Device(device) => {
                 let device = device.clone();

@@ -95,6 +95,7 @@ impl Framework for Fake {
             reshape(x: Tensor) => { let _ = x; chatter() };
             cat(x: Tensor, y: Tensor) => { let _ = y; Tensor { odd: Odd::Late, ..x } };
             corner(x: Tensor) => x;
+            zeros_like(x: Tensor) => Tensor { device: Device("dsp", 0), ..x };
             transpose(x: Tensor) => { thread::sleep(std::time::Duration::from_secs(3600)); x };
             linear(weight: Tensor) => Opaque::new(weight, "a module");
             member(module: Opaque) => module.get::<Tensor>().expect("a module of this framework").clone();
@@ -134,6 +135,9 @@ impl Framework for Fake {
             serde_json::json!(1)["a package's own panic"] = 2.into();
         }
         Facts { device: tensor.device.0.into(), dtype: "float32".into(), shape: tensor.data.borrow().shape.clone() }
+    }
+    fn simulated(&self, tensor: &Tensor) -> bool {
+        tensor.device.0 != "cpu"
     }
     fn read(&self, tensor: &Tensor) -> Result<Vec<Number>, Fault> {
         self.barrier(&[])?;

@@ -95,6 +95,18 @@ fn a_device_that_refuses_to_be_named_is_an_error_of_the_step_that_uses_it() {
 }
 
 #[test]
+fn a_value_on_a_device_without_a_role_says_that_it_is_simulated_and_of_a_role_the_role_says_it() {
+    let steps = run(json!([
+        tensor("s1", "accelerator"), {"id": "s2", "op": "zeros_like", "args": [{"ref": "s1"}]}, {"id": "s3", "op": "observe", "args": [{"ref": "s2"}]}
+    ]))["steps"]
+        .clone();
+    assert_eq!((&steps["s1"]["value"]["role"], steps["s1"]["value"].get("evidence")), (&json!("accelerator"), None));
+    for step in ["s2", "s3"] {
+        assert_eq!((&steps[step]["value"]["role"], &steps[step]["value"]["evidence"]), (&json!(null), &json!("simulated")));
+    }
+}
+
+#[test]
 fn identity_tells_objects_and_storage_apart() {
     let steps = run(json!([
         tensor("s1", "host"), {"id": "s2", "op": "to", "args": [{"ref": "s1"}, {"device": "host"}]}, {"id": "s3", "op": "to", "args": [{"ref": "s1"}, {"device": "accelerator"}]},
