@@ -77,7 +77,8 @@ class Process:
         """Start the interpreter or the program; nothing is waited for. Raises NotStarted."""
         self.spec = spec
         boot = (_HERE / "boot.py").read_text("utf-8")
-        environment = {**os.environ, **dict(spec.environment)}
+        kept = {name: value for name, value in os.environ.items() if name not in spec.unset}
+        environment = {**kept, **dict(spec.environment)}
         # A measurement must not depend on the suite's own choices for Python.
         environment.pop("PYTHONSTARTUP", None)
         if spec.adapter:

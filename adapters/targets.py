@@ -13,7 +13,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from adapters import compiled
@@ -95,6 +95,8 @@ class Group:
 
     devices: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
+    #: Variables that it must not find set.
+    unset: tuple[str, ...] = ()
     #: Distributions of which one must be installed for these devices; () for none.
     needs: tuple[str, ...] = ()
     #: What brings them.
@@ -102,13 +104,15 @@ class Group:
 
 
 _JAX_GPU = ("jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm60-plugin", "jax-rocm7-plugin")
-#: JAX chooses its default device for the whole process, so that host and accelerator don't share one.
+#: What chooses a process's default device is the suite's: it is what a target means, and cases that ask about it set it themselves. JAX
+#: chooses that device for the whole process, so that host and accelerator don't share one; burn's is the one that nobody named.
 GROUPS: Mapping[str, tuple[Group, ...]] = {
     "jax": (
         Group(("cpu",), (("JAX_PLATFORMS", "cpu"),)),
-        Group(("gpu",), (), _JAX_GPU, "'jax[cuda13]'"),
-        Group(("tpu",), (), ("libtpu",), "'jax[tpu]'"),
+        Group(("gpu",), needs=_JAX_GPU, install="'jax[cuda13]'"),
+        Group(("tpu",), needs=("libtpu",), install="'jax[tpu]'"),
     ),
+    "burn": (Group(("*",), unset=("BURN_DEVICE",)),),
 }
 _ONE_GROUP = (Group(("*",)),)
 #: What installs a framework, in the suite's checkout.
@@ -126,6 +130,8 @@ class Spec:
     environment: tuple[tuple[str, str], ...] = ()
     #: A program that somebody brought, in any language.
     program: bool = False
+    #: Variables of the user's that it must not find, unless its environment sets them.
+    unset: tuple[str, ...] = ()
 
     @property
     def compiled(self) -> bool:
@@ -140,7 +146,7 @@ class Spec:
     def within(self, environment: Mapping[str, str]) -> Spec:
         """Return the same worker in a changed environment."""
         merged = {**dict(self.environment), **environment}
-        return Spec(self.framework, self.adapter, self.argv, tuple(sorted(merged.items())), self.program)
+        return replace(self, environment=tuple(sorted(merged.items())))
 
 
 @dataclass(frozen=True)
@@ -208,7 +214,8 @@ def plan(selectors: list[Selector], known: Mapping[str, str | None]) -> tuple[li
                 brought = _program(framework, known)
                 built = None if known[framework] or framework not in compiled.CRATES else str(compiled.program(framework))
                 own = (path,) if (path := brought or built) else None
-                spec = Spec(framework, None if brought else known[framework], argv or own, group.environment, brought is not None)
+                adapter = None if brought else known[framework]
+                spec = Spec(framework, adapter, argv or own, group.environment, brought is not None, group.unset)
                 wanted.setdefault((spec, group), []).append(selector)
     return [Wanted(spec, group, tuple(chosen)) for (spec, group), chosen in wanted.items()], list(absent.values())
 

@@ -49,7 +49,8 @@ def built(crate: str) -> Path:
 
 def start(framework: str) -> subprocess.Popen[str]:
     """Start a program, in a process that can't find the suite."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
+    # What chooses a default device is left out, as the suite leaves it out.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH", "BURN_DEVICE"))}
     command = [str(built(framework))] if framework in CRATES else [sys.executable, str(SCRIPTS / f"{framework}_questions.py")]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -103,6 +103,20 @@ def test_a_program_that_does_not_exist_is_a_sentence() -> None:
         Process(Spec("numpy", None, ("/no/such/python",)))
 
 
+def test_a_worker_finds_no_variable_that_it_must_not_find_unless_a_question_sets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINE", "kept")
+    monkeypatch.setenv("DEFAULT", "chosen")
+    told = ("/bin/sh", "-c", 'read request; echo "found $MINE, ${DEFAULT-nothing}" >&2; exit 3')
+    spec = Spec("numpy", None, told, program=True, unset=("DEFAULT",))
+    for one, found in ((spec, "found kept, nothing"), (spec.within({"DEFAULT": "named"}), "found kept, named")):
+        process = Process(one)
+        try:
+            with pytest.raises(NotStarted, match=found):
+                process.hello(30)
+        finally:
+            process.kill()
+
+
 def test_killing_a_worker_ends_its_whole_process_group() -> None:
     with worker("hang") as process:
         process.hello(30)

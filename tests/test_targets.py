@@ -73,6 +73,12 @@ def test_devices_that_cannot_share_a_process_get_workers_of_their_own() -> None:
     assert specs[("cpu",)] != specs[("gpu",)] == specs[("tpu",)]
 
 
+def test_the_default_device_of_a_process_is_what_the_target_says_and_not_what_a_shell_has_set() -> None:
+    (burn,), _ = plan([parse(f"burn:flex@{sys.executable}")], adapters())
+    (jax,), _ = plan([parse(f"jax:cpu@{sys.executable}")], adapters())
+    assert (burn.spec.unset, dict(jax.spec.environment)) == (("BURN_DEVICE",), {"JAX_PLATFORMS": "cpu"})
+
+
 def test_targets_that_share_a_process_are_started_once() -> None:
     wanted, _ = plan([parse(f"numpy:cpu@{sys.executable}"), parse(f"numpy:*@{sys.executable}")], adapters())
     assert len(wanted) == 1
