@@ -21,7 +21,7 @@ from adapters.pool import Pool, Target
 from adapters.process import NotStarted
 from adapters.targets import Selector, SelectorError, adapters, parse, plan
 from cases.case import Case, CatalogueError, catalogue
-from cases.contract import ContractError, check, contract_for, contracts
+from cases.contract import DEVIATES, KNOWN, ContractError, check, contract_for, contracts
 from cases.controls import held
 from cases.judge import applicable, judge
 from reports.cells import UNDECIDED, decided, readable
@@ -157,8 +157,9 @@ class Run:
             cell["answers"] = list(answers)
         assert self._writer is not None
         self._writer.write(cell)
-        # What an item needs of it; the observation stays in the record.
-        return {key: value for key, value in cell.items() if key != "observation"} | {"promise": promised(cell, target)}
+        # What an item needs of it; all else stays in the record.
+        found = {key: cell[key] for key in ("status", "answer", "verdict", "why")} | {"stale": cell.get("stale", "")}
+        return found if cell["verdict"] not in (KNOWN, DEVIATES) else found | {"promise": promised(cell, target)}
 
     def cell(self, target: str, case: str) -> dict[str, Any]:
         """Return a cell, waiting for it."""
