@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
@@ -17,8 +18,10 @@ from reports.cells import Cell, Target
 from reports.changes import Change, change
 from reports.derive import Side, unchanged
 from reports.kinds import danger
-from reports.matrix import Column
-from reports.record import Record
+
+if TYPE_CHECKING:
+    from reports.matrix import Column
+    from reports.record import Record
 
 #: Facts of a machine that change no answer, and by which runners of one kind differ.
 _NO_CLASS = frozenset(("python", "release", "cores", "driver"))

@@ -26,6 +26,7 @@ class Side:
         self._verdicts = verdicts
         self._said = target.to_json()
         self._judged: dict[str, dict[str, Any] | None] = {}
+        self._placed: tuple[Side, bool] | None = None
 
     def cell(self, case: str) -> Cell:
         """Return a cell with its answer and facets derived again, where its question is known."""
@@ -44,6 +45,12 @@ class Side:
             verdict=judged["verdict"], norm=judged["norm"], stale=judged.get("stale", ""),
             control=judged.get("control", ""), answers=answers if len(answers) > 1 else (),
         )  # fmt: skip
+
+    def placed_as(self, other: Side) -> bool:
+        """Say whether another side has the same devices in the same roles."""
+        if self._placed is None or self._placed[0] is not other:
+            self._placed = other, self.target.roles == other.target.roles
+        return self._placed[1]
 
     def control(self, case: str) -> str | None:
         """Return what the case's control came to: by its own cell, else as the record says beside the answer."""
@@ -77,12 +84,17 @@ def _plain(value: object) -> bool:
 def unchanged(old: Side, new: Side, case: str) -> bool:
     """Say whether two sides observed the very same, so that no judge can tell them apart: most cells of most upgrades."""
     one, other = old.cells[case], new.cells[case]
-    if one.answers or other.answers or one.status != other.status or old.target.roles != new.target.roles:
+    if one.answers or other.answers or one.status != other.status or not old.placed_as(new):
         return False
     known = catalogue().get(case)
     if known is None:
         return (one.answer, one.facets) == (other.answer, other.facets)
-    return one.observation == other.observation and _controls_alike(old, new, case, known.control)
+    return _alike(one, other) and _controls_alike(old, new, case, known.control)
+
+
+def _alike(one: Cell, other: Cell) -> bool:
+    """Say whether two cells hold the same observation; those of lines that are alike share it."""
+    return one.observation is other.observation or one.observation == other.observation
 
 
 def _controls_alike(old: Side, new: Side, case: str, control: str | None) -> bool:
@@ -91,6 +103,6 @@ def _controls_alike(old: Side, new: Side, case: str, control: str | None) -> boo
         return True
     if control in old.cells and control in new.cells:
         one, other = old.cells[control], new.cells[control]
-        if one.status == other.status and one.program == other.program and one.observation == other.observation:
+        if one.status == other.status and one.program == other.program and _alike(one, other):
             return True
     return old.control(case) == new.control(case)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cases import Case, catalogue
 from cases.contract import Entry as Promise
@@ -21,10 +21,12 @@ from reports.accept import Entry, sorted_out
 from reports.changes import Change
 from reports.compare import Comparison, Pair, compare
 from reports.kinds import ALLOW, DENY, KINDS, LEVELS, WARN, strictest
-from reports.native import Native, letters, plain
 from reports.record import Record
-from reports.uses import Pattern, Sources, Use
 from reports.verbs import ProblemError
+
+if TYPE_CHECKING:
+    from reports.native import Native
+    from reports.uses import Pattern, Sources, Use
 
 CLEAN, FOUND = 0, 1
 #: Stands for every kind where levels are chosen.
@@ -77,12 +79,17 @@ class Finding:
     @cached_property
     def look_for(self) -> Sequence[str]:
         """Return the expressions to look for."""
-        return letters(self.native.asked(plain(self.case))) if self.native and self.case else ()
+        return self._letters("asked")
 
     @cached_property
     def beside(self) -> Sequence[str]:
         """Return what stands beside them."""
-        return letters(self.native.beside(plain(self.case))) if self.native and self.case else ()
+        return self._letters("beside")
+
+    def _letters(self, what: str) -> Sequence[str]:
+        from reports.native import letters, plain
+
+        return letters(getattr(self.native, what)(plain(self.case))) if self.native and self.case else ()
 
     @property
     def promise(self) -> str:
@@ -167,7 +174,7 @@ def gate(
             allowed.append(one)
         else:
             listed.append((one, level, entry))
-    told = _Told(comparison.pairs, new, Sources(settings.uses) if settings.uses else None)
+    told = _Told(comparison.pairs, new, settings.uses)
     findings = [told.finding(*item) for item in listed]
     findings.sort(key=lambda finding: (not finding.used, LEVELS.index(finding.level)))
     lists = tuple(findings), tuple(accepted), tuple(allowed)
@@ -175,12 +182,20 @@ def gate(
 
 
 class _Told:
-    """Tells what belongs to a change: question, code, source, and where it is used."""
+    """Tells what belongs to a change: question, code, source, and where it is used.
 
-    def __init__(self, pairs: Iterable[Pair], new: Record, sources: Sources | None) -> None:
-        self._natives = {pair.name: Native(pair.new) for pair in pairs}
+    What reads adapters and sources is fetched when there is a change to tell: mostly there is none.
+    """
+
+    def __init__(self, pairs: Iterable[Pair], new: Record, uses: Sequence[Path]) -> None:
+        self._targets = {pair.name: pair.new for pair in pairs}
+        self._natives: dict[str, Native] = {}
         self._new = new
-        self._sources = sources
+        self._sources: Sources | None = None
+        if uses:
+            from reports.uses import Sources
+
+            self._sources = Sources(uses)
         self._found: dict[tuple[object, ...], list[Use]] = {}
 
     def finding(self, change: Change, level: str, entry: Entry | None) -> Finding:
@@ -188,9 +203,16 @@ class _Told:
         one = catalogue().get(change.case)
         if one is None:
             return Finding(change, level, entry=entry)
-        native = self._natives[change.target]
+        native = self._native(change.target)
         uses = tuple(self._uses(native.pattern(one))) if self._sources is not None else ()
         return Finding(change, level, one, native, self._new.cells[native.target.name, one.id].observation, uses)
+
+    def _native(self, target: str) -> Native:
+        from reports.native import Native
+
+        if target not in self._natives:
+            self._natives[target] = Native(self._targets[target])
+        return self._natives[target]
 
     def _uses(self, pattern: Pattern) -> list[Use]:
         assert self._sources is not None

@@ -6,6 +6,7 @@ A record without a footer is truncated: it can be read, and whoever shows it say
 
 from __future__ import annotations
 
+import codecs
 import json
 import lzma
 import math
@@ -103,7 +104,7 @@ def read(path: Path, only: Set[str] | None = None, *, of: Set[str] | None = None
             continue
         name, seconds, alike = _apart(text) if seen is not None else ("", None, b"")
         if seen is not None and alike in seen and name in targets:
-            cell = Cell(**{**vars(seen[alike]), "target": name, "seconds": seconds})
+            cell = seen[alike].of(name, seconds)
             cells[name, cell.case] = _merged(cells.get((name, cell.case)), cell)
             continue
         line = _parsed(path, number, text)
@@ -178,7 +179,7 @@ def _parsed(path: Path, number: int, text: bytes) -> dict[str, Any]:
 def _loaded(text: bytes) -> Any:
     """Return what a line of JSON says. Raises ValueError with what is wrong in a few words."""
     try:
-        line = _JSON.decode(text.decode("utf-8-sig"))
+        line = _JSON.decode(text.removeprefix(codecs.BOM_UTF8).decode())
         if text.count(b"[") + text.count(b"{") > DEPTH:
             shallow(line)
     except ValueError:

@@ -47,6 +47,8 @@ class Run:
         try:
             self._catalogue = catalogue()
             check(self._catalogue, {name: one.answers.words for name, one in self._catalogue.items()})
+            for one in self._catalogue.values():
+                one.program  # noqa: B018  traced here, so that a mistake is found before anything is asked
             #: The chosen cases' ids in the order in which they are asked: those that are asked alone come last.
             self.cases = [one.id for one in sorted(self._choose(option.case), key=lambda one: one.alone)]
             self._known = known = adapters(option.adapter)

@@ -11,17 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
-from tabulate import DataRow, Line, TableFormat
-
 from reports import marks
 
-#: Columns two spaces apart, without the padding that tabulate gives to heads; a line where one is asked for.
-FORMAT = TableFormat(
-    lineabove=None, linebelowheader=Line("", "-", "  ", ""), linebetweenrows=None, linebelow=None,
-    headerrow=None, datarow=DataRow("", "  ", ""), padding=0, with_header_hide=None,
-)  # fmt: skip
-#: The same, one space apart.
-CLOSE = FORMAT._replace(linebelowheader=Line("", "-", " ", ""), datarow=DataRow("", " ", ""))
 #: What the views print beyond ASCII, and what stands in for it.
 _PLAIN = {0x2026: "...", 0x2013: "-", 0x2014: "-", 0x00B7: "-", 0x00D7: "x", 0x2192: "->"}
 _NOT_ASCII = "".join((*marks.MARKS.values(), *map(chr, _PLAIN)))

@@ -7,13 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tabulate import SEPARATING_LINE, tabulate
+from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
 from reports import marks
 from reports.cells import Cell
 from reports.matrix import Column, Matrix
-from reports.style import CLOSE, FORMAT, Style, folded, wrapped
+from reports.style import Style, folded, wrapped
 
+#: Columns two spaces apart, without the padding that tabulate gives to heads; a line where one is asked for.
+FORMAT = TableFormat(
+    lineabove=None, linebelowheader=Line("", "-", "  ", ""), linebetweenrows=None, linebelow=None,
+    headerrow=None, datarow=DataRow("", "  ", ""), padding=0, with_header_hide=None,
+)  # fmt: skip
+#: The same, one space apart.
+CLOSE = FORMAT._replace(linebelowheader=Line("", "-", " ", ""), datarow=DataRow("", " ", ""))
 #: Word lengths that are tried; the longest with which all targets stand side by side is used.
 _LIMITS = (20, 16, 13, 10, 8, 6, 5, 4, 3)
 #: Up to this length it is a code, close to its mark.

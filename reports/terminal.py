@@ -12,8 +12,8 @@ from reports import marks
 from reports.cells import Cell
 from reports.headline import headline, named, promised, reasons
 from reports.matrix import Column, Matrix
-from reports.style import FORMAT, Style, folded, wrapped
-from reports.summary import short
+from reports.style import Style, folded, wrapped
+from reports.summary import FORMAT, short
 from reports.visible import shown
 
 #: Word lengths that are tried, from the most readable on.

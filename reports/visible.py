@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from reports.cells import Cell
-from reports.matrix import Column, Matrix
+if TYPE_CHECKING:
+    from reports.cells import Cell
+    from reports.matrix import Column, Matrix
 
 #: Control characters, marks that turn the direction of writing, separators of lines, and halves of characters.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -180,6 +180,13 @@ def test_a_case_whose_control_is_not_a_case_is_refused(monkeypatch: pytest.Monke
         catalogue.cache_clear()
 
 
+def test_a_case_that_misuses_the_language_is_named_when_its_program_is_looked_at() -> None:
+    one = CASES["placement/add/device-device"]
+    stray = Case("placement/stray", one.question, one.why, one.answers, lambda lab: lab.attempt.sing(), control=None)
+    with pytest.raises(CatalogueError, match="case placement/stray: no operation 'sing'"):
+        stray.program  # noqa: B018
+
+
 @pytest.mark.parametrize("control", [{"alone": True}, {"environment": "wide-dtypes"}])
 def test_a_case_that_would_wait_for_a_later_control_is_refused(monkeypatch: pytest.MonkeyPatch, control: dict[str, Any]) -> None:
     one = CASES["placement/add/device-device"]

@@ -167,3 +167,14 @@ def test_where_the_scripts_are_is_told_for_the_same_choice(records: tuple[Path, 
     status, scripts, _ = ask(*shlex.split(hint)[4:])
     assert status == 0
     assert (MIXED in scripts, ADD in scripts) == (True, False)
+
+
+def test_where_nothing_changed_nothing_is_fetched_that_only_changes_need(records: tuple[Path, Path], tmp_path: Path) -> None:
+    same = tmp_path / "same.jsonl"
+    same.write_bytes(records[0].read_bytes())
+    code = "import sys; from reports.verbs import main; main(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, "gate", records[0], same], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "no change" in done.stdout
+    fetched = set(done.stdout.split())
+    assert not fetched & {"tabulate", "adapters", "reports.native", "reports.uses", "importlib.metadata"}
+    assert "reports.compare" in fetched

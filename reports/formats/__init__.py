@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from reports.compare import plain
 from reports.gate import Finding, Report
-from reports.uses import Use
 from reports.visible import line
+
+if TYPE_CHECKING:
+    from reports.uses import Use
 
 FORMATS = ("text", "markdown", "json", "github", "junit", "sarif")
 

@@ -110,20 +110,27 @@ def say(text: str) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run a verb; what the user can mend becomes one sentence on standard error."""
+    try:
+        status: int | None = chosen.run(chosen)
+    except Exception as problem:
+        from reports.visible import visible
+
+        if not isinstance(problem, _mendable()):
+            raise
+        sys.stdout.flush()
+        say(visible(f"python -m reports {chosen.verb}: {problem}"))
+        return COULD_NOT
+    return status or 0
+
+
+def _mendable() -> tuple[type[Exception], ...]:
+    """Return what says in a sentence what the user can mend; looked for where something failed, since it takes its time."""
     from adapters.targets import SelectorError
     from cases.case import CatalogueError
     from cases.contract import ContractError
     from reports.cells import RecordError
 
-    try:
-        status: int | None = chosen.run(chosen)
-    except (ProblemError, RecordError, CatalogueError, ContractError, SelectorError) as problem:
-        from reports.visible import visible
-
-        sys.stdout.flush()
-        say(visible(f"python -m reports {chosen.verb}: {problem}"))
-        return COULD_NOT
-    return status or 0
+    return ProblemError, RecordError, CatalogueError, ContractError, SelectorError
 
 
 def written(text: str, path: Path | None) -> None:

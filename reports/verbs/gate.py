@@ -123,6 +123,7 @@ def _uncollected() -> Iterator[None]:
         yield
     finally:
         if was:
+            gc.freeze()  # else it would go through all of it once, at the first object that is made now
             gc.enable()
 
 
