@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reports.gate import Report
@@ -56,7 +56,8 @@ class Asker:
         log = record.with_suffix(".log")
         command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-p", "reports.options"]
         # xdist's own start costs more than it saves where one worker is asked.
-        command += ["-p", "no:cacheprovider", "-q", "-n", "0", *(f"--target={one}" for one in self.selectors), *self.options]
+        command += ["-p", "no:cacheprovider", "-q", "-n", "0", "--record-alone"]
+        command += [*(f"--target={one}" for one in self.selectors), *self.options]
         try:
             record.parent.mkdir(parents=True, exist_ok=True)
             record.unlink(missing_ok=True)
@@ -72,8 +73,45 @@ class Asker:
             raise ProblemError(f"{where} can't be written ({error.strerror or error}); --records names another folder") from error
         if status not in (0, 1) and not _complete(record):  # where nothing is offered nothing is answered, and that is known then
             raise ProblemError(f"{what}: {_why(log)}")
-        for left in (log, record.with_suffix(".html")):  # a page for the record alone, which nobody looks at
-            left.unlink(missing_ok=True)
+        log.unlink(missing_ok=True)
+
+
+def together(askers: Sequence[Asker]) -> bool:
+    """Ask several in one run, at once but for what measures time, and write each one's record; say whether that came through.
+
+    Where it didn't, as when one of them doesn't start, each is to be asked by itself: then it is known whose fault it is.
+    """
+    with tempfile.TemporaryDirectory(prefix="device-semantics-") as folder:
+        path = Path(folder) / "together.jsonl"
+        selectors = tuple(one for asker in askers for one in asker.selectors)
+        options = (*askers[0].options, f"--at-once={len(askers)}")
+        what = " and ".join(asker.what for asker in askers)
+        try:
+            replace(askers[0], what=what, selectors=selectors, options=options, record=path).ask()
+            if not read(path).complete:
+                return False
+            for asker in askers:
+                _part(path, asker)
+        except (ProblemError, RecordError):
+            return False
+        return True
+
+
+def _part(path: Path, asker: Asker) -> None:
+    """Write the record of one of several that were asked together. Raises ProblemError."""
+    first, *lines, last = path.read_bytes().splitlines()
+    header, footer = json.loads(first), json.loads(last)
+    labels = {selector.partition("=")[0] for selector in asker.selectors}
+    header["targets"] = {name: target for name, target in header["targets"].items() if name.partition("=")[0] in labels}
+    cells = [line for line in lines if json.loads(line)["target"] in header["targets"]]
+    header["scope"] |= {"targets": list(asker.selectors), "selected": len(cells)}
+    footer["cells"] = len(cells)
+    ends = (json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") for line in (header, footer))
+    try:
+        asker.record.parent.mkdir(parents=True, exist_ok=True)
+        asker.record.write_bytes(b"\n".join([next(ends), *cells, next(ends), b""]))
+    except OSError as error:
+        raise ProblemError(f"{asker.record} can't be written ({error.strerror or error}); --records names another folder") from error
 
 
 def _watched(run: subprocess.Popen[bytes], what: str, record: Path) -> int:

@@ -6,6 +6,8 @@ conformance environment of tox.
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
 
@@ -30,3 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--repeat", default=1, metavar="N", help="ask every question N times; the record keeps the set of answers")
     add("--fresh", action="store_true", help="ask every question in a process of its own (slow)")
     add("--shuffle", metavar="SEED", help="ask in another order")
+    # For who runs the suite and reads the record: a matrix and a page that nobody looks at aren't made, and questions are asked at once
+    # without xdist, whose processes would cost more than they save.
+    add("--record-alone", action="store_true", help=argparse.SUPPRESS)
+    add("--at-once", type=int, metavar="N", help=argparse.SUPPRESS)

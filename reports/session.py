@@ -142,7 +142,7 @@ class Controller(Session):
         #: Why the exit status is 2, in a sentence, where pytest doesn't say it.
         self.why = ""
         self._baseline = _baseline(config)
-        self._run = Run(option, named_by_ids(config.args), len(option.tx) if self.distributed else 1, self._say)
+        self._run = Run(option, named_by_ids(config.args), len(option.tx) if self.distributed else option.at_once or 1, self._say)
         key = secrets.token_bytes(16)
         self._listener = Listener(None, authkey=key)
         self.address = (self._listener.address, key.hex(), self._run.cases)
@@ -224,7 +224,7 @@ class Controller(Session):
     def summary(self, reporter: Any) -> None:
         """End the run with the matrix and the page's path."""
         record = self._run.record
-        if record is not None:
+        if record is not None and not self._config.option.record_alone:
             from reports.closing import closing  # xdist's workers show nothing, and need not load the views
             from reports.style import style_of
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 FORMATS = ("terminal", "markdown", "json", "html")
+#: So many releases are asked in one run: each alone would leave a core idle, and more need memory, and disk for their environments.
+_TOGETHER = 2
 _EXAMPLES = """examples:
   python -m reports history jax                               # what is recorded
   python -m reports history jax 0.4.26..0.10.2                # the last release of each minor version, asked now
@@ -95,41 +98,58 @@ def _asked(chosen: argparse.Namespace, wanted: Sequence[str], pythons: Any, targ
     """Ask each release that has no record; return the records, and a sentence for each release that couldn't be asked."""
     from dataclasses import replace
 
+    from reports.asking import together
     from reports.environments import Release, discard, environment
     from reports.history import doubtful, files, keep
     from reports.record import read
-    from reports.verbs import ProblemError, say
+    from reports.verbs import say
     from reports.verbs.upgrade import asker
 
     folders = _folders(chosen)
     there = files(chosen.framework, folders)
-    found, failed = [], []
-    for number, version in enumerate(wanted, 1):
-        good = None if chosen.again else next((path for path in reversed(there.get(version, [])) if _whole(path, targets)), None)
-        if good is not None:
-            found.append(good)
-            continue
-        record = folders[-1] / chosen.framework / f"{version}.jsonl"
-        say(f"{chosen.framework} {version}, {number} of {len(wanted)}")
+    found: dict[str, Path] = {}
+    if not chosen.again:
+        good = {version: next((path for path in reversed(there.get(version, [])) if _whole(path, targets)), None) for version in wanted}
+        found = {version: path for version, path in good.items() if path is not None}
+    failed: list[str] = []
+    missing = [version for version in wanted if version not in found]
+    for few in (missing[n : n + _TOGETHER] for n in range(0, len(missing), _TOGETHER)):
+        say(", ".join(f"{chosen.framework} {version}, {wanted.index(version) + 1} of {len(wanted)}" for version in few))
+        ready: list[tuple[str, Any, Any]] = []
         try:
-            place = environment(Release(chosen.framework, version, "", tuple(chosen.beside)), pythons)
-            try:
-                one = asker(chosen, version, Release(chosen.framework, version), targets, place, record)
-                one = replace(one, cases=())
-                one.ask()
-                if found and (open_ := list(doubtful(read(found[-1]), read(record)))):
-                    one.again(open_)
-                if chosen.keep:
-                    keep(record, place.folder, chosen.keep / chosen.framework)
-            finally:
-                if chosen.discard:
-                    discard(place)
-        except ProblemError as problem:
-            failed.append(str(problem))
-            say(str(problem))
-        else:
-            found.append(record)
-    return found, failed
+            for version in few:
+                with _noted(failed):
+                    place = environment(Release(chosen.framework, version, "", tuple(chosen.beside)), pythons)
+                    record = folders[-1] / chosen.framework / f"{version}.jsonl"
+                    one = asker(chosen, version, Release(chosen.framework, version), targets, place, record)
+                    ready.append((version, place, replace(one, cases=())))
+            asked = len(ready) > 1 and together([one for _, _, one in ready])
+            for version, place, one in ready:
+                with _noted(failed):
+                    if not asked:
+                        one.ask()
+                    before = [found[earlier] for earlier in wanted[: wanted.index(version)] if earlier in found]
+                    if before and (open_ := list(doubtful(read(before[-1]), read(one.record)))):
+                        one.again(open_)
+                    if chosen.keep:
+                        keep(one.record, place.folder, chosen.keep / chosen.framework)
+                    found[version] = one.record
+        finally:
+            for _, place, _ in ready if chosen.discard else ():
+                discard(place)
+    return [found[version] for version in wanted if version in found], failed
+
+
+@contextmanager
+def _noted(failed: list[str]) -> Iterator[None]:
+    """Say why a release couldn't be asked, and go on with the next."""
+    from reports.verbs import ProblemError, say
+
+    try:
+        yield
+    except ProblemError as problem:
+        failed.append(str(problem))
+        say(str(problem))
 
 
 def _whole(path: Path, targets: Sequence[str]) -> bool:
