@@ -17,7 +17,7 @@ import os
 import platform
 import re
 import sys
-from typing import Any, ClassVar, Iterator
+from typing import AbstractSet, Any, ClassVar, Iterator
 
 #: Values of at most this many elements are read whole; of larger ones, spread positions.
 WHOLE = 64
@@ -183,6 +183,9 @@ class Adapter:
         return str(native).rpartition(".")[2]
 
     # --- the life of one program ----------------------------------------------------------------
+
+    def prepare(self, operations: AbstractSet[str]) -> None:
+        """Make ready for a program of these operations and scopes."""
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:

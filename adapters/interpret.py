@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import Any, Iterator
 
 from .base import MISSING, WHOLE, Adapter, HostBuffer, NotModelled, NotOffered, positions
 from .timing import time_loop
@@ -38,6 +38,7 @@ def run(adapter: Adapter, program: dict[str, Any]) -> dict[str, Any]:
     runner = _Runner(adapter)
     drain: dict[str, Any] | None = None
     try:
+        adapter.prepare(frozenset(_operations(program.get("steps"))))
         with adapter.around():
             runner.steps(program.get("steps"))
             try:
@@ -64,6 +65,14 @@ def run(adapter: Adapter, program: dict[str, Any]) -> dict[str, Any]:
     if runner.poisoned:
         observation["poisoned"] = True
     return observation
+
+
+def _operations(steps: Any) -> Iterator[str]:
+    """Yield the operations and scopes of steps; what is no step is refused when its turn comes."""
+    for step in steps if isinstance(steps, list) else ():
+        if isinstance(step, dict):
+            yield from (step[key] for key in ("op", "scope") if isinstance(step.get(key), str))
+            yield from _operations(step.get("body"))
 
 
 class _Runner:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any, ClassVar, Iterator
+from typing import TYPE_CHECKING, AbstractSet, Any, ClassVar, Iterator
 
 from .base import GPU_SHARE, Adapter, NotModelled, role
 
@@ -28,6 +28,10 @@ _BUILD_SPEAKING = (
 )
 #: What FakeTensor says of what it cannot fake: memory that isn't its own, operations nobody wrote.
 _FAKE_SPEAKING = ("Please convert all Tensors to FakeTensors", "NYI:", "is not supported for tensor subclasses")
+#: Operations and scopes about which FakeTensor must not remember earlier programs, nor later ones these.
+_TOUCHY = frozenset((
+    "linear", "linear_uncommitted", "holder", "move_module", "current-device", "default-device", "inference",
+))  # fmt: skip
 _IDLE = "no work is done, so none can be timed: ask torch:cpu or a device that is here"
 
 
@@ -101,6 +105,7 @@ class TorchDevices(Adapter):
         """Remember whether this kind does any work, and prepare FakeTensor's mode if asked for."""
         super().__init__(kind, roles)
         self.fake = kind.startswith("fake-")
+        self.touchy = False
         self.untimed = _IDLE if self.fake or kind == "meta" else ""
 
     def spelling(self, name: str, spelled: str) -> str:
@@ -164,11 +169,22 @@ class TorchDevices(Adapter):
         if not self.fake:
             # Where only the host draws numbers the seed of its generator is enough; all others' would be noted, each with a stack.
             (torch.default_generator if self.kind in ("cpu", "meta") else torch).manual_seed(0)
-            return
+        elif self.touchy:
+            self._forget()
+
+    def prepare(self, operations: AbstractSet[str]) -> None:
+        """Let FakeTensor forget what it remembers, where that would make another answer of this program or of the next.
+
+        It remembers where calls' results are by their words, which mean another device under another current one. And what it
+        remembers is made otherwise than what it doesn't: a parameter made anew can't be swapped, a remembered one can.
+        """
+        self.touchy = self.fake and bool(operations & _TOUCHY)
+        if self.touchy:
+            self._forget()
+
+    def _forget(self) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
 
-        # It remembers where calls' results are by their words, which mean another device under another current one, and what
-        # it remembers is made otherwise than what it doesn't: a parameter made anew can't be swapped, a remembered one can.
         if hasattr(FakeTensorMode, "cache_clear"):
             FakeTensorMode.cache_clear()
 
@@ -180,7 +196,7 @@ class TorchDevices(Adapter):
         if self.fake:
             with self.around():
                 torch.ones(2, device=self.device("accelerator")) + 1
-            self.reset()  # what it remembers of this is not for the questions
+            self._forget()  # what it remembers of this is not for the questions
         own = (os.environ.get(name, "") for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"))
         if self.kind != "cuda" or any("per_process_memory_fraction" in settings for settings in own):
             return

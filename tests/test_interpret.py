@@ -252,3 +252,13 @@ def test_a_lost_device_is_said_to_be_poisoned() -> None:
 
     assert observed(twice, "accel")["poisoned"] is False
     assert observed(twice, "poisons-device")["poisoned"] is True
+
+
+def test_an_adapter_knows_a_program_s_operations_and_scopes_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[set[str]] = []
+    monkeypatch.setattr(Dummy, "prepare", lambda _, operations: told.append(set(operations)))
+    inner = {"id": "s2", "op": "zeros", "args": [[2]]}
+    run(dummy(), {"steps": [{"id": "s1", "scope": "default-device", "args": [{"device": "accelerator"}], "body": [inner]}]})
+    with pytest.raises(Malformed):
+        run(dummy(), {"steps": ["no step"]})
+    assert told == [{"default-device", "zeros"}, set()]

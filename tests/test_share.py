@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -44,7 +45,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("adapters.torch.torch", fake, raising=False)
     monkeypatch.setattr("adapters.torch_devices.torch.ones", fake.ones, raising=False)
     monkeypatch.setattr(Torch, "around", lambda _: nullcontext())
-    monkeypatch.setattr(Torch, "reset", lambda _: None)
+    monkeypatch.setattr(Torch, "_forget", lambda _: None)
     return made
 
 
@@ -64,6 +65,25 @@ def test_no_other_question_starts_cuda(limits: list[tuple[float, str]], simulate
     warmed(kind, *ROLES)
     assert limits == []
     assert simulated == (["cuda:0"] if kind == "fake-cuda" else []), "a simulation's slow first operation is no question's"
+
+
+@pytest.mark.parametrize(
+    ("kind", "operations", "times"),
+    [("fake-cuda", {"add"}, 0), ("fake-cuda", {"add", "holder"}, 2), ("fake-mps", {"current-device"}, 2), ("cuda", {"holder"}, 0)],
+)
+def test_what_a_simulation_remembers_is_forgotten_around_a_program_whose_answer_it_would_change(
+    monkeypatch: pytest.MonkeyPatch, kind: str, operations: set[str], times: int
+) -> None:
+    forgotten: list[str] = []
+    monkeypatch.setattr("adapters.torch_devices.torch", MagicMock(), raising=False)
+    monkeypatch.setattr(Torch, "_forget", lambda torch: forgotten.append(torch.kind))
+    one = Torch(kind, ROLES)
+    one.prepare(operations)
+    one.reset()
+    assert forgotten == [kind] * times
+    one.prepare({"add"})
+    one.reset()
+    assert len(forgotten) == times, "the next program is another"
 
 
 @pytest.mark.parametrize("name", NAMES)
