@@ -157,13 +157,15 @@ def sorted_out(
         if over:
             text = f"{where}: ran out {over}, accepted because {entry.reason}"
             void.append((Change.about("expired", entry.target, text, entry.cases), entry))
-        elif id(entry) not in used and (why := _stale(entry, comparison)):
+        elif id(entry) not in used and (why := _stale(entry, comparison, levels)):
             void.append((Change.about("stale", entry.target, f"{where}: {why}", entry.cases), entry))
     return accepted, void
 
 
-def _stale(entry: Entry, comparison: Comparison) -> str:
-    """Say why an entry that fits nothing is stale; "" where what it is about was not compared."""
+def _stale(entry: Entry, comparison: Comparison, levels: Mapping[str, str]) -> str:
+    """Say why an entry that accepts nothing is stale; "" where what it is about was not compared."""
+    if any(entry.fits(one, levels) for one in comparison.changes):
+        return "an entry before it accepts the same already"
     if any(entry.concerns(target, case) for target, case in comparison.compared):
         return "no such change is there any more"
     known = {*catalogue(), *(case for _, case in comparison.compared)}

@@ -139,7 +139,7 @@ class Report:
     def headline(self) -> str:
         """Return the one sentence that says it all."""
         count = len(self.comparison.compared)
-        scope = f"{count} cells compared, {self.comparison.answered} of them answered"
+        scope = f"{count} cell{'s'[: count != 1]} compared, {self.comparison.answered} of them answered"
         denied = sum(finding.level == DENY for finding in self.findings)
         rest = [
             (denied, "denied"),
@@ -251,7 +251,7 @@ def _table(config: Path | None) -> tuple[Mapping[str, Any], Path]:
     try:
         data: Any = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ProblemError(f"{path} can't be read ({getattr(error, 'strerror', None) or error}); --config names another file") from error
+        raise ProblemError(f"{path} can't be read ({getattr(error, 'strerror', None) or error}); name another file") from error
     table = data
     for key in _TABLE:
         table = table.get(key, {}) if isinstance(table, dict) else {}

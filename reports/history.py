@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import lzma
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -190,16 +190,27 @@ def files(framework: str, folders: Sequence[Path] = (RECORDED, MADE)) -> dict[st
     return found
 
 
+def recorded(path: Path, framework: str, only: Set[str] | None = None, seen: dict[bytes, Cell] | None = None) -> Record:
+    """Read the record of a release, which its file is named after. Raises RecordError, also where it is of something else."""
+    record = read(path, only, seen=seen)
+    version = path.name.removesuffix(".xz").removesuffix(".jsonl")
+    held = [f"{target.framework} {release(target)}" for target in record.targets.values() if target.available]
+    if not any(one.partition(" ")[0] == framework and order(one.partition(" ")[2]) == order(version) for one in held):
+        what = ", ".join(dict.fromkeys(held)) or "nothing"
+        raise RecordError(f"{path} should tell of {framework} {version} and holds {what}; take the file from where it came once more")
+    return record
+
+
 def told(framework: str, case: str) -> Iterator[tuple[str, str]]:
-    """Yield each target of a framework with the sentence that tells a case's history, as far as it is recorded."""
+    """Yield each target of a framework with the sentence that tells a case's history, and each record that can't be read with why."""
     wanted = frozenset(filter(None, (case, catalogue()[case].control)))
     records = []
     for paths in files(framework).values():
         for path in paths:
             try:
-                records.append(read(path, wanted))
-            except RecordError:
-                continue  # what isn't a whole record tells nothing; the verb says so
+                records.append(recorded(path, framework, wanted))
+            except RecordError as error:
+                yield "not told", str(error)
     for one in build(records, cases=[case]).lines:
         if len(one.cells) > 1:
             yield one.target, one.told()

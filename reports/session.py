@@ -285,7 +285,13 @@ class Controller(Session):
 
 def _baseline(config: pytest.Config) -> Baseline | None:
     """Read the baseline, where the controller has one to compare with. Raises Failure."""
-    if not config.option.baseline:
+    baseline, levels = config.option.baseline, config.option.gate_config
+    for name, path in (("baseline", baseline), ("gate-config", levels)):
+        if path == "":  # as of a variable that isn't set: nothing would be compared, and nobody told
+            raise Failure(f"--{name}= names no file; give it a path, or leave it out")
+    if baseline is None and levels is not None:
+        raise Failure(f"--gate-config={levels} says what may differ from a baseline: name that with --baseline=FILE, or leave it out")
+    if baseline is None:
         return None
     from reports.baseline import Baseline
     from reports.record import RecordError

@@ -87,6 +87,13 @@ def test_an_entry_that_fits_nothing_any_more_is_a_finding(tmp_path: Path) -> Non
     assert "there is no such case" in found.findings[0].change.detail
 
 
+def test_a_second_entry_for_the_same_is_a_finding_and_says_so(tmp_path: Path) -> None:
+    found = report(tmp_path, ENTRY, ENTRY)
+    (finding,) = found.findings
+    assert (finding.change.kind, len(found.accepted)) == ("stale", 1)
+    assert "an entry before it accepts the same already" in finding.change.detail
+
+
 def test_an_entry_about_what_was_not_compared_is_not_called_stale(tmp_path: Path) -> None:
     assert report(tmp_path, ENTRY | {"case": "moving/*"}, new="accel").status == 0
     assert report(tmp_path, ENTRY | {"target": "torch:*"}, new="accel").status == 0

@@ -58,7 +58,7 @@ def test_what_was_not_asked_is_not_missing(tmp_path: Path, baseline: Path) -> No
 
 def test_a_choice_of_pytest_s_own_is_a_choice(tmp_path: Path, baseline: Path) -> None:
     status, said = held(tmp_path, baseline, asked("accel", MATMUL[0]), selected=1)
-    assert (status, said.splitlines()[-1]) == (0, "no change: 1 cells compared, 1 of them answered")
+    assert (status, said.splitlines()[-1]) == (0, "no change: 1 cell compared, 1 of them answered")
 
 
 def test_a_target_or_a_case_that_was_asked_for_and_is_gone_is_missing(tmp_path: Path, baseline: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_run_is_compared_at_its_end_and_contracts_don_t_fail_it(tmp_path: Path
     ask(*dies, f"--record={base}", expect=1)
     said = ask(*dies, record, f"--baseline={base}", "-n", "2")
     assert "1 xfailed" in said
-    assert "no change: 1 cells compared, 1 of them answered" in said
+    assert "no change: 1 cell compared, 1 of them answered" in said
     # As if it had been healthy before.
     facts = {"dummy:dies": {**json.loads(base.read_text().splitlines()[0])["targets"]["dummy:dies"]}}
     header(written(base, [{**cell, "target": "dummy:dies"} for cell in asked("accel", MATMUL[0])], target="dummy:dies"), targets=facts)
@@ -142,4 +142,18 @@ def test_a_baseline_that_isn_t_there_is_a_sentence(tmp_path: Path) -> None:
     names = f"--record={tmp_path / 'run.jsonl'}", f"--baseline={tmp_path / 'no.jsonl'}"
     said = ask(*DUMMY, "--target", "dummy:accel", *FEW, *names, expect=2)
     assert f"ERROR: --baseline={tmp_path / 'no.jsonl'}: no record at" in said
+    assert not (tmp_path / "run.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--baseline="], "--baseline= names no file"),
+        (["--baseline=base.jsonl", "--gate-config="], "--gate-config= names no file"),
+        (["--gate-config=gate.toml"], "--gate-config=gate.toml says what may differ from a baseline"),
+    ],
+)
+def test_options_that_would_compare_nothing_are_refused(tmp_path: Path, options: list[str], says: str) -> None:
+    said = ask(*DUMMY, "--target", "dummy:accel", *FEW, f"--record={tmp_path / 'run.jsonl'}", *options, expect=2)
+    assert f"ERROR: {says}" in said
     assert not (tmp_path / "run.jsonl").exists()

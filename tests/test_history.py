@@ -184,9 +184,12 @@ def test_explain_tells_what_is_recorded(folder: Path) -> None:
         made = written(folder.parent / f"{version}.jsonl", asked(kind, ADD, MIXED), version=version)
         history.keep(made, folder, folder)
     (folder / "3.0.jsonl").write_text("no record")
-    assert list(history.told("dummy", MIXED)) == [
-        ("dummy:accel", "raises until 1.0, moves-to-host since 2.0 (2 releases asked, 1.0 to 2.0)")
-    ]
+    written(folder / "4.0.jsonl", asked("accel", MIXED), version="1.0+cu117")
+    (no_record, why), (strange, of), *others = history.told("dummy", MIXED)
+    assert others == [("dummy:accel", "raises until 1.0, moves-to-host since 2.0 (2 releases asked, 1.0 to 2.0)")]
+    assert (no_record, strange) == ("not told", "not told")
+    assert f"{folder / '3.0.jsonl'} is no record" in why
+    assert f"{folder / '4.0.jsonl'} should tell of dummy 4.0 and holds dummy 1.0;" in of
     assert list(history.told("nobody", MIXED)) == []
 
 

@@ -54,7 +54,6 @@ def run(chosen: argparse.Namespace) -> int:
     from reports import history
     from reports.compare import bare
     from reports.environments import interpreters
-    from reports.record import read
     from reports.releases import chosen as releases
     from reports.releases import known
     from reports.verbs import ProblemError, catalogue, matching, say, written
@@ -77,7 +76,7 @@ def run(chosen: argparse.Namespace) -> int:
             f"no release of {chosen.framework} is recorded; name some, such as 1.0..2.0" if not failed else "; ".join(failed)
         )
     alike: dict[bytes, Any] = {}
-    records = [read(path, seen=alike) for path in paths]
+    records = [history.recorded(path, chosen.framework, seen=alike) for path in paths]
     names = {bare(target): None for record in records for target in record.targets.values()}
     found = history.build(records, matching(names, chosen.target, "target"), cases)
     for warning in found.warnings:
