@@ -197,8 +197,9 @@ def _list(texts: Sequence[str]) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a text as TOML; a glob's own characters stand for themselves."""
-    return json.dumps(re.sub(r"[\[?*]", lambda found: f"[{found[0]}]", text), ensure_ascii=False)
+    """Return a text as TOML; a glob's own characters stand for themselves, and halves of characters, which TOML can't hold, for any."""
+    glob = re.sub("[\ud800-\udfff]", "?", re.sub(r"[\[?*]", lambda found: f"[{found[0]}]", text))
+    return json.dumps(glob, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def append(path: Path, text: str) -> None:

@@ -16,7 +16,7 @@ def terminal(history: History, style: Style, *, full: bool) -> str:
     """Return each target's questions whose answers changed, or all, with their spans."""
     lines: list[str] = []
     for target, releases in history.releases.items():
-        lines += wrapped([head(history, target)], style)
+        lines += wrapped([line(head(history, target))], style)
         lines += [line(f"asked: {', '.join(releases)}")] if len(releases) > 1 else []
         wide = max(map(len, releases))
         for one in _shown(history, target, full=full):
@@ -47,7 +47,7 @@ def _rows(one: Line, style: Style, wide: int) -> Iterator[str]:
         begun = steps.pop(span.since, None)
         yield told + (f"  ({begun.kinds})" if begun else "")
         for version in [version for version, cell in one.cells if version in steps and _within(one, span, version)]:
-            yield f"  {version}: {steps.pop(version).told()}"
+            yield f"  {line(version)}: {steps.pop(version).told()}"
 
 
 def _within(one: Line, span: Span, version: str) -> bool:
@@ -56,7 +56,8 @@ def _within(one: Line, span: Span, version: str) -> bool:
 
 
 def _range(span: Span, wide: int) -> str:
-    return f"{span.since:>{wide}} {'–' if span.since != span.until else ' '} {span.until if span.since != span.until else '':<{wide}}"
+    since, until = line(span.since), line(span.until)
+    return f"{since:>{wide}} {'–' if since != until else ' '} {until if since != until else '':<{wide}}"
 
 
 def markdown(history: History, *, full: bool) -> str:
@@ -95,4 +96,4 @@ def json_text(history: History, *, full: bool) -> str:
             for target in history.releases for one in _shown(history, target, full=full)
         ],
     }  # fmt: skip
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(data, indent=1) + "\n"

@@ -174,7 +174,7 @@ def test_update_writes_entries_that_want_a_reason_and_then_accept_just_what_was_
 
 def test_a_skeleton_s_texts_stand_for_themselves(tmp_path: Path) -> None:
     (change,) = gate(*pair(tmp_path, asked("accel", ADD), asked("garbles-computing", ADD)), Settings()).comparison.changes
-    odd = type(change)(**{**vars(change), "target": 'a"[x]*:b\n'})
+    odd = type(change)(**{**vars(change), "target": 'a"[x]*:b\n\x7f\ud800'})
     path = tmp_path / "accepted.toml"
     path.write_text(accept.skeleton([odd], TODAY).replace('reason = ""', 'reason = "x"'), "utf-8")
     (entry,) = accept.read(path)

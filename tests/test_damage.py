@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 
 import cases
-from reports import html, markdown, terminal
+from reports import answer_by_version, history, html, markdown, terminal
+from reports.record import Writer, read
 from reports.style import Style
 from reports.visible import visible
 from tests import sample
 from tests.damage import ask, damaged, write
+from tests.pairs import edited, written
 from tests.sample import lines, matrix, one_cell
 from tests.test_page import Page
 
-CASE = "scalars/one-element/host-accelerator/left"
+CASE, WORKS = "scalars/one-element/host-accelerator/left", "placement/add/device-device"
 #: What a terminal would obey, and text must not contain.
 STEERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b2J\rover\u202e \x00\ud800"
@@ -115,6 +117,33 @@ def test_what_steers_is_written_out(text: str, shown: str) -> None:
 
 
 # --- single damages --------------------------------------------------------------------------------
+
+
+def test_no_view_of_a_history_lets_a_text_steer_the_terminal(tmp_path: Path) -> None:
+    records = []
+    for version, device in (("1.0", "accelerator"), (f"2.0{HOSTILE}", HOSTILE)):
+        cell = edited(sample.cell("accel", WORKS), "result", role=None, device=device)
+        records.append(read(written(tmp_path / f"{len(records)}.jsonl", [cell], target=f"dummy:accel{HOSTILE}", version=version)))
+    found = history.build(records)
+    for text in (
+        answer_by_version.terminal(found, Style(), full=True),
+        answer_by_version.markdown(found, full=True),
+        answer_by_version.json_text(found, full=True),
+    ):
+        assert "2.0" in text
+        assert not STEERS.search(text)
+
+
+def test_what_only_escapes_can_write_is_written_to_a_file(tmp_path: Path) -> None:
+    cells = [sample.cell("accel", WORKS), edited(sample.cell("accel", WORKS), "result", role=None, device=HOSTILE)]
+    targets = {f"dummy:{name}": sample.target("accel", target=f"dummy:{name}") for name in ("one", "other")}
+    writer = Writer(tmp_path / "r.jsonl", {"scope": {"targets": ["dummy:*"], "cases": ["*"], "selected": 2}, "targets": targets})
+    for name, cell in zip(targets, cells, strict=True):
+        writer.write({**cell, "target": name})
+    writer.close(complete=True)
+    output = tmp_path / "port.json"
+    assert ask("port", *targets, "--record", tmp_path / "r.jsonl", "--json", "--output", output)[0] == 0
+    assert "result.device" in str(_loads(output.read_text("utf-8")))
 
 
 def test_a_device_in_another_language_is_shown_as_text(tmp_path: Path) -> None:

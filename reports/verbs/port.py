@@ -85,7 +85,7 @@ def _json(here: Any, there: Any, compared: int, changes: Sequence[Any]) -> str:
         scripts = {"from_script": mine.script(_case(one))[1], "to_script": yours.script(_case(one))[1]}
         found.append(change_json(one) | scripts)
     data = {"from": here.key, "to": there.key, "compared": compared, "differences": found}
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(data, indent=1) + "\n"
 
 
 def _case(change: Any) -> Any:
