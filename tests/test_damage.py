@@ -12,7 +12,7 @@ import pytest
 
 import cases
 from reports import answer_by_version, history, html, markdown, terminal
-from reports.record import Writer, read
+from reports.record import Record, Writer, read
 from reports.style import Style
 from reports.visible import visible
 from tests import sample
@@ -120,7 +120,7 @@ def test_what_steers_is_written_out(text: str, shown: str) -> None:
 
 
 def test_no_view_of_a_history_lets_a_text_steer_the_terminal(tmp_path: Path) -> None:
-    records = []
+    records: list[Record] = []
     for version, device in (("1.0", "accelerator"), (f"2.0{HOSTILE}", HOSTILE)):
         cell = edited(sample.cell("accel", WORKS), "result", role=None, device=device)
         records.append(read(written(tmp_path / f"{len(records)}.jsonl", [cell], target=f"dummy:accel{HOSTILE}", version=version)))

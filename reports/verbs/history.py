@@ -108,7 +108,9 @@ def _asked(chosen: argparse.Namespace, wanted: Sequence[str], pythons: Any, targ
     there = files(chosen.framework, folders)
     found: dict[str, Path] = {}
     if not chosen.again:
-        good = {version: next((path for path in reversed(there.get(version, [])) if _whole(path, targets)), None) for version in wanted}
+        good = {
+            version: next((path for path in reversed(there.get(version, [])) if _whole(chosen, path, targets)), None) for version in wanted
+        }
         found = {version: path for version, path in good.items() if path is not None}
     failed: list[str] = []
     missing = [version for version in wanted if version not in found]
@@ -151,15 +153,15 @@ def _noted(failed: list[str]) -> Iterator[None]:
         say(str(problem))
 
 
-def _whole(path: Path, targets: Sequence[str]) -> bool:
+def _whole(chosen: argparse.Namespace, path: Path, targets: Sequence[str]) -> bool:
     """Say whether a record has today's questions, and all that is asked of now."""
     from cases import catalogue
     from reports.cells import RecordError
-    from reports.record import read
+    from reports.history import recorded
     from reports.writer import case_set
 
     try:
-        record = read(path)
+        record = recorded(path, chosen.framework)
     except RecordError:
         return False
     asked = {text.partition("@")[0].rpartition("=")[2] for text in record.scope["targets"]}
