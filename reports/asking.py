@@ -44,12 +44,12 @@ class Asker:
         words = [word for glob in self.cases for word in ("--case", glob)]
         self._run(self.what, [*words, "--repeat", str(self.repeat)], self.record)
 
-    def again(self, pairs: Iterable[tuple[str, str]]) -> None:
+    def again(self, pairs: Iterable[tuple[str, str]], times: int = _TIMES) -> None:
         """Ask some (target, case) of the record again, and put the answers into it. Raises ProblemError."""
         ids = [f"cases/__init__.py::{target}::{case}" for target, case in pairs]
         with tempfile.TemporaryDirectory(prefix="device-semantics-") as folder:
             path = Path(folder) / "again.jsonl"
-            self._run(f"{self.what}, again", [*ids, "--repeat", str(_TIMES)], path)
+            self._run(f"{self.what}, again", [*ids, "--repeat", str(times)], path)
             splice(self.record, path)
 
     def _run(self, what: str, words: Sequence[str], record: Path) -> None:

@@ -334,6 +334,21 @@ def test_releases_that_one_run_asked_have_a_record_each_or_are_asked_by_themselv
         assert list(found.cells) == [(asker.selectors[0], ADD), (asker.selectors[0], MIXED)]
 
 
+def test_what_is_asked_again_is_asked_so_often_and_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = "time/loop/matmul"
+    asker = Asker("dummy", ("dummy:accel",), written(tmp_path / "1.0.jsonl", asked("accel", loop)))
+    said: list[list[str]] = []
+
+    def run(_self: Asker, _what: str, words: list[str], record: Path) -> None:
+        said.append(words)
+        written(record, asked("blocks", loop))
+
+    monkeypatch.setattr(Asker, "_run", run)
+    asker.again([("dummy:accel", loop)], times=1)
+    assert said == [[f"cases/__init__.py::dummy:accel::{loop}", "--repeat", "1"]]
+    assert len(read(asker.record).cells["dummy:accel", loop].answers) == 2
+
+
 def test_only_what_differs_in_time_from_another_release_is_asked_again(tmp_path: Path) -> None:
     loop = "time/loop/matmul"
     before, now = releases(tmp_path, v1_0=asked("accel", loop, MIXED), v2_0=asked("blocks", loop) + asked("moves-to-first", MIXED))

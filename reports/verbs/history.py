@@ -131,7 +131,7 @@ def _asked(chosen: argparse.Namespace, wanted: Sequence[str], pythons: Any, targ
                         one.ask()
                     before = [found[earlier] for earlier in wanted[: wanted.index(version)] if earlier in found]
                     if before and (open_ := list(doubtful(read(before[-1]), read(one.record)))):
-                        one.again(open_)
+                        one.again(open_, times=1)  # what comes out twice is no accident of the machine
                     if chosen.keep:
                         keep(one.record, place.folder, chosen.keep / chosen.framework)
                     found[version] = one.record
