@@ -166,7 +166,7 @@ class Pool:
             if key in self._done:
                 return self._done[key]
             done = self._awaited.setdefault(key, threading.Event())
-        while not done.wait(1.0) and not self._closed:
+        while not self._closed and not done.wait(1.0):
             pass
         return self._done.get(key)
 

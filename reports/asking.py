@@ -16,6 +16,7 @@ from pathlib import Path
 from reports.gate import Report
 from reports.record import Record, RecordError, read
 from reports.verbs import ProblemError, say
+from reports.writer import as_json
 
 ROOT = Path(__file__).parent.parent
 #: How often a question that was not settled is asked again.
@@ -106,10 +107,9 @@ def _part(path: Path, asker: Asker) -> None:
     cells = [line for line in lines if json.loads(line)["target"] in header["targets"]]
     header["scope"] |= {"targets": list(asker.selectors), "selected": len(cells)}
     footer["cells"] = len(cells)
-    ends = (json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") for line in (header, footer))
     try:
         asker.record.parent.mkdir(parents=True, exist_ok=True)
-        asker.record.write_bytes(b"\n".join([next(ends), *cells, next(ends), b""]))
+        asker.record.write_bytes(b"\n".join([as_json(header), *cells, as_json(footer), b""]))
     except OSError as error:
         raise ProblemError(f"{asker.record} can't be written ({error.strerror or error}); --records names another folder") from error
 

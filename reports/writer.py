@@ -120,7 +120,7 @@ class Writer:
             point(LATEST, self.path)
 
     def _line(self, line: Mapping[str, Any]) -> None:
-        data = _json(line) + b"\n"
+        data = as_json(line) + b"\n"
         with self._lock:
             assert self._file is not None, "the record is closed"
             try:
@@ -130,7 +130,7 @@ class Writer:
                 raise RecordError(f"the record {self.path} can't be written any further ({error.strerror or error})") from error
 
 
-def _json(line: Mapping[str, Any]) -> bytes:
+def as_json(line: Mapping[str, Any]) -> bytes:
     """Return a line that any JSON reader takes: a lone surrogate as an escape, no NaN."""
     try:
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
