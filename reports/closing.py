@@ -8,15 +8,15 @@ from typing import Any
 
 from reports import html, marks, matrix, terminal
 from reports.record import LATEST, OUT, RecordError, read
-from reports.recorded import beside
+from reports.recorded import Beside
 from reports.style import style_of, wrapped
 from reports.writer import point
 
 
-def closing(path: Path, reporter: Any, *, lost: str = "", recorded: bool = False) -> None:
+def closing(path: Path, reporter: Any, *, lost: str = "", recorded: Beside | None = None) -> None:
     """Write the matrix of the record that was just closed, what it lost, and say where page and record are.
 
-    `recorded` puts answers of other machines into the page, for targets that aren't on this one.
+    `recorded` are answers of other machines, for targets that aren't on this one: the page shows them too.
 
     Whatever goes wrong here is a sentence: the record is safe, and the run's exit status is not ours to change.
     """
@@ -36,7 +36,7 @@ def closing(path: Path, reporter: Any, *, lost: str = "", recorded: bool = False
         reporter.write_line(style.paint(line, "warn"))
     page = path.with_suffix(".html")
     try:
-        shown = beside(merged, record) if recorded else merged
+        shown = recorded.add(merged) if recorded else merged
         html.write(shown, page)
         if path.parent == OUT:
             point(LATEST.with_suffix(".html"), page)

@@ -25,6 +25,7 @@ from cases.contract import DEVIATES, KNOWN, ContractError, check, contract_for, 
 from cases.controls import held
 from cases.judge import applicable, judge
 from reports.cells import UNDECIDED, decided, readable
+from reports.cells import Target as Described
 from reports.record import RecordError, Writer, default_path
 
 #: The most that `--deadline` may be: a day.
@@ -46,17 +47,16 @@ class Run:
         _check_path(option.record)
         try:
             self._catalogue = catalogue()
-            check(self._catalogue, {name: one.answers.words for name, one in self._catalogue.items()})
-            for one in self._catalogue.values():
-                one.program  # noqa: B018  traced here, so that a mistake is found before anything is asked
             #: The chosen cases' ids in the order in which they are asked: those that are asked alone come last.
             self.cases = [one.id for one in sorted(self._choose(option.case), key=lambda one: one.alone)]
             self._known = known = adapters(option.adapter)
             self._typed = [parse(text) for text in option.target or named]
             self._selectors = self._typed or [Selector(name, "*") for name in known]
             wanted, absent = plan(self._selectors, known)
-        except (CatalogueError, ContractError, SelectorError) as error:
+        except (CatalogueError, SelectorError) as error:
             raise Failure(str(error)) from error
+        #: Globs of the targets that are known not to be here without starting anything.
+        self.absent = [one.name for one in absent]
         self._selected: set[tuple[str, str]] | None = None
         #: Answers, or statuses, as they came, before controls were held against them.
         self._outcomes: dict[tuple[str, str], str] = {}
@@ -65,6 +65,20 @@ class Run:
         self._lost: dict[str, str] = {}
         self._writer: Writer | None = None
         self._pool = Pool(wanted, absent, Settings(jobs=jobs, deadline=deadline, fresh=option.fresh), say)
+        try:
+            self._check()
+        except BaseException:  # an interrupt among them
+            self._pool.close()
+            raise
+
+    def _check(self) -> None:
+        """Find what is wrong with cases and contracts, before anything is asked and while the workers start. Raises Failure."""
+        try:
+            check(self._catalogue, {name: one.answers.words for name, one in self._catalogue.items()})
+            for one in self._catalogue.values():
+                one.program  # noqa: B018  traced here
+        except (CatalogueError, ContractError) as error:
+            raise Failure(str(error)) from error
 
     def _choose(self, globs: list[str]) -> list[Case]:
         chosen = list(self._catalogue.values())
@@ -73,9 +87,14 @@ class Run:
                 raise Failure(f"no case matches {glob!r}; python -m reports cases lists them")
         return [one for one in chosen if not globs or any(fnmatchcase(one.id, g) for g in globs)]
 
+    @property
+    def asked(self) -> list[str]:
+        """The targets that are asked for, as selectors."""
+        return [str(one) for one in self._selectors]
+
     def described(self) -> str:
         """Return what is asked of whom, in a line."""
-        targets = ", ".join(map(str, self._selectors))
+        targets = ", ".join(self.asked)
         orphans = listed(sorted(set(contracts()) - {"norm"} - set(self._known)))
         unused = f"; contracts for what has no adapter here: {orphans}" if orphans else ""
         return f"{len(self.cases)} cases; targets asked for: {targets}; starting {self._pool.starting}{unused}"
@@ -85,6 +104,11 @@ class Run:
     def targets(self) -> list[str]:
         """Return the targets that said hello. Raises Failure when one that was named did not."""
         return [t["target"] for t in self._found() if t["available"]]
+
+    def evidence(self) -> dict[str, str]:
+        """Return the targets that said hello, with the evidence of answers about their own device. Raises Failure."""
+        found = (Described.from_json(t["target"], t) for t in self._found() if t["available"])
+        return {target.name: target.evidence for target in found}
 
     def _found(self) -> list[Target]:
         try:
@@ -137,7 +161,7 @@ class Run:
         private = ("spec", "explicit", "environment_of")
         globs = list(self._option.case) or ["*"]
         return {
-            "scope": {"targets": [str(s) for s in self._selectors], "cases": globs, "selected": len(self._selected or ())},
+            "scope": {"targets": self.asked, "cases": globs, "selected": len(self._selected or ())},
             "targets": {name: {k: v for k, v in t.items() if k not in private} for name, t in found.items()},
         }
 

@@ -24,6 +24,7 @@ from reports.visible import line, visible
 
 if TYPE_CHECKING:
     from reports.baseline import Baseline
+    from reports.recorded import Beside
 
 #: No deviation · deviations, crashes, hangs · could not do what was asked.
 OK, FAILED, COULD_NOT = 0, 1, 2
@@ -147,10 +148,22 @@ class Controller(Session):
         self._listener = Listener(None, authkey=key)
         self.address = (self._listener.address, key.hex(), self._run.cases)
         threading.Thread(target=self._accept, daemon=True).start()
+        self._recorded: Beside | None = None
+        if not (option.no_recorded or option.record_alone or self._asks_nothing):
+            threading.Thread(target=self._read_recorded, daemon=True).start()
         if threading.current_thread() is threading.main_thread():
             for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
                 if hasattr(signal, name):  # Windows has the first alone
                     signal.signal(getattr(signal, name), _terminated)
+
+    def _read_recorded(self) -> None:
+        """Read what other machines answered while the frameworks are being imported: nothing else has work for all cores then."""
+        from reports.recorded import Beside  # xdist's workers show nothing, and need not load the views
+
+        self._recorded = beside = Beside(self._run.asked, frozenset(self._run.cases))
+        beside.read(beside.absent(self._run.absent))
+        with contextlib.suppress(Failure):  # which ends the run
+            beside.read(beside.shown(self._run.evidence()))
 
     def _say(self, text: str) -> None:
         reporter: Any = self._config.pluginmanager.getplugin("terminalreporter")
@@ -225,11 +238,11 @@ class Controller(Session):
         """End the run with the matrix and the page's path."""
         record = self._run.record
         if record is not None and not self._config.option.record_alone:
-            from reports.closing import closing  # xdist's workers show nothing, and need not load the views
+            from reports.closing import closing
             from reports.style import style_of
 
             reporter.ensure_newline()
-            closing(record, reporter, lost=self._run.lost(named=False), recorded=not self._config.option.no_recorded)
+            closing(record, reporter, lost=self._run.lost(named=False), recorded=self._recorded)
             if self._baseline is not None:
                 reporter.section(f"compared with {self._baseline.path}")
                 for text in self._baseline.lines(style_of(reporter._tw._file, width=reporter._tw.fullwidth, colour=reporter._tw.hasmarkup)):

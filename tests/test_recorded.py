@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 import reports.recorded
+from cases import catalogue
 from reports.cells import RecordError
 from reports.closing import closing
 from reports.matrix import Matrix, build
-from reports.record import read
-from reports.recorded import beside
+from reports.record import Record, read
+from reports.recorded import Beside
 from tests import sample
 from tests.running import ask
 from tests.test_matrix import Reporter
@@ -40,7 +41,12 @@ def packed(path: Path, *kinds: str, started: str = "2026-01-02T03:04:05Z", **cha
 def shown(run: Path) -> Matrix:
     """Return the matrix of a run with what is recorded."""
     record = read(run)
-    return beside(build([record]), record)
+    return beside(record).add(build([record]))
+
+
+def beside(record: Record) -> Beside:
+    """Return what a run that asked for all cases may show beside its own."""
+    return Beside(record.scope["targets"], catalogue().keys())
 
 
 def ran(path: Path, *selectors: str, kinds: tuple[str, ...] = ("accel",)) -> Path:
@@ -100,7 +106,7 @@ def test_rows_are_those_of_the_run(tmp_path: Path, folder: Path) -> None:
     record = read(ran(tmp_path / "run.jsonl", "dummy:*"))
     matrix = build([record])
     one = matrix.chosen(matrix.columns, ["placement/create/device"])
-    assert list(beside(one, record).columns[1].cells) == ["placement/create/device"]
+    assert list(beside(record).add(one).columns[1].cells) == ["placement/create/device"]
 
 
 def test_recorded_words_are_derived_again(tmp_path: Path, folder: Path) -> None:
@@ -140,7 +146,7 @@ def test_deviations_of_the_run_alone_are_counted_in_the_headline(tmp_path: Path,
 
     packed(folder / "gpu.jsonl.xz", "no-peer")
     record = read(ran(tmp_path / "run.jsonl", "dummy:*"))
-    assert headline(beside(build([record]), record)) == headline(build([record]))
+    assert headline(beside(record).add(build([record]))) == headline(build([record]))
 
 
 def test_the_page_has_them_unless_they_are_left_out(tmp_path: Path, folder: Path) -> None:
@@ -148,7 +154,7 @@ def test_the_page_has_them_unless_they_are_left_out(tmp_path: Path, folder: Path
     path = ran(tmp_path / "run.jsonl", "dummy:*")
     for recorded in (True, False):
         reporter = Reporter()
-        closing(path, reporter, recorded=recorded)
+        closing(path, reporter, recorded=beside(read(path)) if recorded else None)
         assert ("recorded 2026-01-02" in path.with_suffix(".html").read_text("utf-8")) is recorded
         assert any("dummy:no-peer: --no-recorded leaves them out" in line for line in reporter.lines) is recorded
 

@@ -6,13 +6,15 @@ again by today's code wherever the question is still the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from adapters.targets import Selector, SelectorError, parse
-from reports.cells import Target
+from cases import catalogue
+from reports.cells import Cell, Target
 from reports.derive import Side
 from reports.matrix import Column, Matrix
 from reports.record import Record, RecordError, read
@@ -20,43 +22,72 @@ from reports.record import Record, RecordError, read
 FOLDER = Path(__file__).parent
 
 
-def beside(matrix: Matrix, run: Record) -> Matrix:
-    """Return a run's matrix with a column for each recorded target that the run asked for and that isn't on this machine.
+class Beside:
+    """The recorded targets that a run may show beside its own: those that it asked for, of several records of a target the newest."""
 
-    One that is only simulated here is shown too where it was measured elsewhere. Of several records of a target the newest is taken.
-    One that can't be read is named in a note.
-    """
-    notes: list[str] = []
-    selectors = list(_selectors(run.scope))
-    here = {column.target.name: column.target.evidence for column in matrix.columns}
-    # Which record a target is taken from, its header tells: most of the cells need not be read.
-    chosen: dict[str, Record] = {}
-    for record in kept(notes, of=frozenset()):
-        for target in record.targets.values():
-            better = target.name not in here or (target.evidence, here[target.name]) == ("measured", "simulated")
-            if target.available and better and _wanted(target, selectors):
-                chosen[target.name] = record
-    newest: dict[str, tuple[Record, Target]] = {}
-    for path in dict.fromkeys(record.path for record in chosen.values()):
-        these = {name for name, other in chosen.items() if other.path == path}
-        try:
-            record = read(path, of=these)
-        except RecordError as error:
-            notes.append(str(error))
-            continue
-        newest.update({name: (record, record.targets[name]) for name in these})
-    newest = {name: newest[name] for name in chosen if name in newest}
-    columns = [_column(f"{name} (recorded)" if name in here else name, *found, matrix) for name, found in newest.items()]
-    for date in dict.fromkeys(column.recorded for column in columns):
-        names = [column.target.name for column in columns if column.recorded == date]
-        when = f"recorded on another machine on {date}, not asked in this run"
-        notes.append(f"{', '.join(names)}: {when}; --no-recorded leaves such answers out")
-    used = sorted({(record.started, record.path.name, record.suite) for record, _ in newest.values()})
-    return replace(
-        matrix, columns=(*matrix.columns, *columns), notes=(*matrix.notes, *notes),
-        absent={name: why for name, why in matrix.absent.items() if name not in newest},
-        records=(*matrix.records, *((name, started, suite) for started, name, suite in used)),
-    )  # fmt: skip
+    def __init__(self, asked: Sequence[str], cases: Set[str]) -> None:
+        """Take what a run asks for: targets as they were written, and cases. Records' headers alone are read yet."""
+        self._cases = cases
+        #: What can't be read.
+        self._notes: list[str] = []
+        self._cells: dict[str, Mapping[str, Cell] | None] = {}
+        self._reading = threading.Lock()
+        selectors = list(_selectors(asked))
+        # Which record a target is taken from, its header tells: most of the cells need not be read.
+        self._chosen: dict[str, Record] = {}
+        for record in kept(self._notes, of=frozenset()):
+            for target in record.targets.values():
+                if target.available and any(one.chose(target.name, target.framework, target.device) for one in selectors):
+                    self._chosen[target.name] = record
+
+    def shown(self, here: Mapping[str, str]) -> list[str]:
+        """Return which aren't on this machine, whose targets (name -> evidence) are `here`.
+
+        One that is only simulated here is shown too where it was measured elsewhere.
+        """
+        targets = {name: record.targets[name] for name, record in self._chosen.items()}
+        return [n for n, target in targets.items() if n not in here or (target.evidence, here[n]) == ("measured", "simulated")]
+
+    def absent(self, globs: Iterable[str]) -> list[str]:
+        """Return which are among the targets that are known not to be here before any worker has said so."""
+        return [name for name in self._chosen if any(fnmatchcase(name, glob) for glob in globs)]
+
+    def read(self, names: Iterable[str]) -> None:
+        """Read and judge some of them, for `add`: that takes as long as making the page, and a run's begin leaves time for it."""
+        with self._reading:
+            wanted = [name for name in names if name not in self._cells]
+            for path in dict.fromkeys(self._chosen[name].path for name in wanted):
+                these = {name for name in wanted if self._chosen[name].path == path}
+                try:
+                    record = read(path, of=these)
+                except RecordError as error:
+                    self._notes.append(str(error))
+                    self._cells.update(dict.fromkeys(these))
+                    continue
+                self._cells.update({name: _judged(record, record.targets[name], self._cases) for name in these})
+
+    def add(self, matrix: Matrix) -> Matrix:
+        """Return a run's matrix with a column for each of them. A record that can't be read is named in a note."""
+        here = {column.target.name: column.target.evidence for column in matrix.columns}
+        self.read(self.shown(here))
+        shown = {name: self._chosen[name] for name in self.shown(here) if self._cells[name] is not None}
+        columns = [self._column(f"{name} (recorded)" if name in here else name, name, set(matrix.rows())) for name in shown]
+        notes = list(self._notes)
+        for date in dict.fromkeys(column.recorded for column in columns):
+            names = [column.target.name for column in columns if column.recorded == date]
+            when = f"recorded on another machine on {date}, not asked in this run"
+            notes.append(f"{', '.join(names)}: {when}; --no-recorded leaves such answers out")
+        used = sorted({(record.started, record.path.name, record.suite) for record in shown.values()})
+        return replace(
+            matrix, columns=(*matrix.columns, *columns), notes=(*matrix.notes, *notes),
+            absent={name: why for name, why in matrix.absent.items() if name not in shown},
+            records=(*matrix.records, *((name, started, suite) for started, name, suite in used)),
+        )  # fmt: skip
+
+    def _column(self, key: str, name: str, rows: Set[str]) -> Column:
+        record, cells = self._chosen[name], self._cells[name] or {}
+        shown = {case: cell for case, cell in cells.items() if case in rows}
+        return Column(key, record.targets[name], (), (record.path.name,), shown, recorded=record.started[:10])
 
 
 def kept(notes: list[str], *, of: Set[str] | None = None) -> list[Record]:
@@ -70,9 +101,9 @@ def kept(notes: list[str], *, of: Set[str] | None = None) -> list[Record]:
     return sorted(found, key=lambda record: record.started)
 
 
-def _selectors(scope: Mapping[str, Any]) -> Iterator[Selector]:
+def _selectors(asked: Sequence[str]) -> Iterator[Selector]:
     """Yield what a run asked for, without interpreters: those are not the ones that were recorded."""
-    for text in scope["targets"]:
+    for text in asked:
         try:
             selector = parse(text)
         except SelectorError:
@@ -81,13 +112,8 @@ def _selectors(scope: Mapping[str, Any]) -> Iterator[Selector]:
             yield selector
 
 
-def _wanted(target: Target, selectors: Sequence[Selector]) -> bool:
-    return any(selector.chose(target.name, target.framework, target.device) for selector in selectors)
-
-
-def _column(key: str, record: Record, target: Target, matrix: Matrix) -> Column:
-    rows = set(matrix.rows())
+def _judged(record: Record, target: Target, cases: Set[str]) -> Mapping[str, Cell]:
+    """Return a target's cells, with the words of today where the question is known."""
     own = {cell.case: cell for cell in record.cells.values() if cell.target == target.name}
-    side = Side(target, own)
-    cells = {case: side.cell(case) if case in matrix.cases else cell for case, cell in own.items() if case in rows}
-    return Column(key, target, (), (record.path.name,), cells, recorded=record.started[:10])
+    side, known = Side(target, own), catalogue()
+    return {case: side.cell(case) if case in known else cell for case, cell in own.items() if case in cases}
