@@ -78,6 +78,8 @@ class _Told:
 
     def step(self, column: Column, case: str) -> Step | None:
         """Return what changed with a column's release."""
+        if not self.lines:
+            return None
         name, version = bare(column.target), release(column.target)
         return next((step for one in self.lines.get(case, ()) if one.target == name for step in one.steps if step.version == version), None)
 
@@ -179,6 +181,10 @@ class _Data:
         self.entries: dict[tuple[object, ...], int] = {}
         self.shown: list[dict[str, Any]] = []
         self.digests = {name: matrix.cases[name].program.digest for name in matrix.rows() if name in matrix.cases}
+        #: Case -> the steps that ask, without the probes.
+        self.asked = {
+            name: [step["id"] for step in walk(matrix.cases[name].program.steps) if "when" not in step] for name in self.digests
+        }  # fmt: skip
         self.promises: dict[tuple[str, str, str, str], int | None] = {}
         self.scripts = [Scripts(column.target) for column in matrix.columns]
 
@@ -258,15 +264,13 @@ class _Data:
         script = self.scripts[n].of(case, cell.observation)
         found = script.at
         errors, warnings = [], []
-        for step in walk(case.program.steps):
-            fact = steps.get(step["id"], {})
-            if "when" in step:
-                continue
+        for step in self.asked[case.id]:
+            fact = steps.get(step, {})
             if "error" in fact:
                 error = fact["error"]
-                errors.append([found.get(step["id"], -1), self.text(error["type"]), self.text(error["text"])])
-            said = fact.get("warnings", [])
-            warnings += [[found.get(step["id"], -1), self.text(warning["category"]), self.text(warning["text"])] for warning in said]
+                errors.append([found.get(step, -1), self.text(error["type"]), self.text(error["text"])])
+            for warning in fact.get("warnings", ()):
+                warnings.append([found.get(step, -1), self.text(warning["category"]), self.text(warning["text"])])
         drain = (cell.observation or {}).get("drain")
         if drain and "error" in drain:
             errors.append([len(script.lines) - 1, self.text(drain["error"]["type"]), self.text(drain["error"]["text"])])

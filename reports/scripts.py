@@ -46,12 +46,9 @@ class Scripts:
 
     def of(self, case: Case, observation: Mapping[str, Any] | None) -> Script:
         """Return a case's script; an observation tells sizes and absent devices. Without the adapter's source it has no lines."""
-        seen = observation or {}
-        if "spelled" in seen or sizes(seen) or self._file is None:
-            return self._write(case, observation)  # of this observation alone
-        key = _key(case)
+        key = _key(case, observation or {})
         if key not in self._kept:
-            self._kept[key] = self._write(case, None)
+            self._kept[key] = self._write(case, observation)
             self._new = True
         return self._kept[key]
 
@@ -111,9 +108,12 @@ def _sources() -> str:
     return digest.hexdigest()[:12]
 
 
-def _key(case: Case) -> str:
+def _key(case: Case, observation: Mapping[str, Any]) -> str:
     """Return what a script is written of, beside its target."""
-    return " ".join([case.program.digest, case.environment or "", *(f"{name}={step}" for name, step in case.program.marks.items())])
+    program = case.program
+    told = {"spelled": observation.get("spelled"), "sizes": sizes(observation) if program.timed else None}
+    seen = [f"{name}={json.dumps(value, sort_keys=True)}" for name, value in told.items() if value]
+    return " ".join([program.digest, case.environment or "", *(f"{name}={step}" for name, step in program.marks.items()), *seen])
 
 
 def _read(path: Path | None) -> dict[str, Script]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import reports.scripts
-from cases import catalogue
+from cases import Case, catalogue
 from reports.cells import Target
 from reports.record import read
 from reports.recorded import FOLDER
@@ -43,11 +44,24 @@ def test_what_was_written_is_read_the_next_time(target: Target, monkeypatch: pyt
     assert Scripts(dataclasses.replace(target, version="9.9")).of(CASE, None).lines == ("written anew",), "another release"
 
 
-def test_what_hangs_on_an_observation_is_neither_kept_nor_read(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept(target)
+@pytest.mark.parametrize(
+    ("case", "observation", "other"),
+    [
+        (CASE, {"spelled": {"absent/object": "'elsewhere'"}}, {"spelled": {"absent/object": "'nowhere'"}}),
+        (TIMED, {"steps": {"s3": {"value": {"size": 256}}}}, {"steps": {"s3": {"value": {"size": 512}}}}),
+    ],
+    ids=["spelled", "sized"],
+)
+def test_what_hangs_on_an_observation_is_kept_for_such_observations(
+    case: Case, observation: dict[str, Any], other: dict[str, Any], target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts = Scripts(target)
+    first = scripts.of(case, observation)
+    scripts.keep()
     monkeypatch.setattr(Scripts, "_write", lambda *_: Script(("written anew",), {}))
-    assert Scripts(target).of(CASE, {"spelled": {"absent/object": "'elsewhere'"}}).lines == ("written anew",)
-    assert Scripts(target).of(TIMED, {"steps": {"s3": {"value": {"size": 256}}}}).lines == ("written anew",)
+    assert Scripts(target).of(case, observation) == first
+    assert Scripts(target).of(case, other).lines == ("written anew",)
+    assert Scripts(target).of(case, None).lines == ("written anew",)
 
 
 def test_other_sources_write_anew_and_leave_nothing_behind(target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
