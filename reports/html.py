@@ -269,8 +269,8 @@ class _Data:
             if "error" in fact:
                 error = fact["error"]
                 errors.append([found.get(step, -1), self.text(error["type"]), self.text(error["text"])])
-            for warning in fact.get("warnings", ()):
-                warnings.append([found.get(step, -1), self.text(warning["category"]), self.text(warning["text"])])
+            said = fact.get("warnings", ())
+            warnings += [[found.get(step, -1), self.text(warning["category"]), self.text(warning["text"])] for warning in said]
         drain = (cell.observation or {}).get("drain")
         if drain and "error" in drain:
             errors.append([len(script.lines) - 1, self.text(drain["error"]["type"]), self.text(drain["error"]["text"])])
