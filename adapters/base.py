@@ -174,9 +174,12 @@ class Adapter:
 
     def dtype(self, name: str) -> Any:
         """Return a native dtype. Raises NotOffered where the framework has none of that name."""
-        if name not in self.dtypes or not self._has(self.dtypes[name]):
-            raise NotOffered(f"{self.framework} has no dtype {name}")
-        return self.evaluate(self.dtypes[name])
+        key = f"dtype/{name}"
+        if key not in self._natives:
+            if name not in self.dtypes or not self._has(self.dtypes[name]):
+                raise NotOffered(f"{self.framework} has no dtype {name}")
+            self._natives[key] = self.evaluate(self.dtypes[name])
+        return self._natives[key]
 
     def dtype_name(self, native: Any) -> str:
         """Return the neutral name of a native dtype."""
