@@ -34,6 +34,8 @@ from reports.visible import visible
 
 pytest_plugins = ("reports.options",)
 _SESSION = pytest.StashKey[Session]()
+#: Whether cells are reported the short way.
+_SHORT = pytest.StashKey[bool]()
 #: So many new objects come before Python looks for those that can be freed; 700 by itself.
 _ALLOCATED = 200_000
 #: So many seconds may a thread keep others waiting; 0.005 by itself, in which a worker that has answered could have answered again.
@@ -139,7 +141,8 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Ask ahead where there are no xdist workers. Raises Failure."""
+    """Ask ahead where there are no xdist workers; by now every plugin is known. Raises Failure."""
+    session.config.stash[_SHORT] = _nobody_looks(session.config)
     own = session.config.stash.get(_SESSION, None)
     if isinstance(own, Controller) and not own.distributed:
         own.selected([item.nodeid for item in session.items])
@@ -184,10 +187,8 @@ class CaseItem(pytest.Item):
         self.user_properties.append((ANSWER, cell.get("answer") or cell["status"]))
         if outcome == "skip":
             pytest.skip(text)
-        if outcome == "xfail":
-            self.add_marker(pytest.mark.xfail(strict=True, reason=text))
-        if outcome != "pass" and self.config.option.baseline:
-            pytest.xfail(text)  # what a contract says of it is not what this run is about
+        if outcome == "xfail" or (outcome == "fail" and self.config.option.baseline):
+            pytest.xfail(text)  # what a contract says of it is not what a run with a baseline is about
         if outcome != "pass":
             raise Deviation(text)
 
@@ -204,15 +205,39 @@ class CaseItem(pytest.Item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Report what came of a cell, and nothing of its setup, in which nothing happens: a third of what xdist's workers send."""
+    """Report what came of a cell, and nothing of its setup, in which nothing happens.
+
+    An xdist worker doesn't tell that it begins either, unless somebody wants to see it: that would be half of what it sends.
+    """
     if not isinstance(item, CaseItem):
         return None
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+    if item.config.option.verbose > 0 or not hasattr(item.config, "workerinput"):
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    short = nextitem is not None and item.config.stash[_SHORT]
+    for report in _short(item) if short else runtestprotocol(item, log=False, nextitem=nextitem):
         if report.when != "setup" or not report.passed:
             item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def _short(item: CaseItem) -> Iterator[pytest.TestReport]:
+    """Yield an item's reports without what pytest does around its phases: it captures and sets up what runs there, and nothing does."""
+    call = pytest.CallInfo.from_call(item.runtest, "call", reraise=(pytest.exit.Exception, KeyboardInterrupt))
+    report = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    yield report
+    if report.failed:
+        item.ihook.pytest_exception_interact(node=item, call=call, report=report)
+    yield pytest.TestReport.from_item_and_call(item, pytest.CallInfo.from_call(lambda: None, "teardown"))
+
+
+def _nobody_looks(config: pytest.Config) -> bool:
+    """Say whether nobody but pytest itself looks at the phases of an item."""
+    option = config.option
+    if option.usepdb or option.trace or option.setuponly or option.setupplan or option.setupshow:
+        return False
+    impls = [impl for phase in ("setup", "call", "teardown") for impl in getattr(config.hook, f"pytest_runtest_{phase}").get_hookimpls()]
+    return {impl.function.__module__.partition(".")[0] for impl in impls} <= {"_pytest", "_hypothesis_pytestplugin"}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -223,12 +223,12 @@ class Lane:
             return {"status": failed.status, "why": str(failed)}, failed, False
         return {"observation": observation}, None, not observation.get("poisoned")
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """End the worker, also one that is busy or starting."""
         self._closed = True
         for process in (self._process, self._extra):
             if process is not None:
-                process.kill()
+                process.kill() if wait else process.strike()
 
 
 def _surely_the_framework(failed: WorkerFailed) -> bool:

@@ -185,8 +185,9 @@ class Pool:
             awaited = list(self._awaited.values())
         for done in awaited:
             done.set()
-        for lane in list(self._lanes.values()):
-            lane.close()
+        for wait in (False, True):  # one with a large framework takes a tenth of a second to go, and all go at once
+            for lane in list(self._lanes.values()):
+                lane.close(wait=wait)
 
 
 def _in_turn(requests: list[Request]) -> list[Request]:

@@ -264,13 +264,17 @@ class Process:
             self._popen.wait(0.2)
         self.kill()
 
-    def kill(self) -> None:
-        """End the process group at once."""
+    def strike(self) -> None:
+        """End the process group at once, and wait for nothing."""
         if hasattr(os, "killpg"):
             with contextlib.suppress(OSError):  # the group may be gone, or be a zombie's
                 os.killpg(self._popen.pid, signal.SIGKILL)
         else:
             self._popen.kill()
+
+    def kill(self) -> None:
+        """End the process group at once, and wait until it is gone."""
+        self.strike()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(5)
             GUARD.forget(self._popen.pid)

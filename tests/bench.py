@@ -97,7 +97,8 @@ def main() -> int:
     rows += [(label, c.wall, c.cpu, f"{c.wall / base:.2f}") for label, c in once.items()]
     rows += [("… without time cases and processes of their own", whole.wall, whole.cpu, f"{ratio:.2f}")]
     print(tabulate(rows, headers=["", "wall s", "processor s", "to nothing + slowest import"], floatfmt=".1f", disable_numparse=[3]))
-    each = ", ".join(f"{w.wall / (n.wall + max(i.wall for i in m.values())):.2f}" for w, n, m in zip(wholes, nothings, imported, strict=True))
+    rounds = zip(wholes, nothings, imported, strict=True)
+    each = ", ".join(f"{w.wall / (n.wall + max(i.wall for i in m.values())):.2f}" for w, n, m in rounds)
     print(f"{count} cells; the ratio without what is apart is {ratio:.2f} (by rounds {each}), at most {LIMIT:g} is wanted")
     return 0 if ratio <= LIMIT else 1
 

@@ -165,3 +165,25 @@ def test_a_report_of_other_tools_has_every_item_once(tmp_path: Path, record: Pat
     ask(*DUMMY, "--target", "dummy:accel", *FEW, "-n", "2", f"--record={record}", f"--junitxml={kept}")
     names = re.findall(r'<testcase [^>]*name="([^"]+)"', kept.read_text())
     assert sorted(names) == sorted(case for _, case in cells(record))
+
+
+@pytest.mark.parametrize("phase", ["setup", "call", "teardown"])
+def test_who_looks_at_the_phases_of_items_sees_every_one(tmp_path: Path, record: Path, phase: str) -> None:
+    (tmp_path / "looker.py").write_text(
+        f"def pytest_runtest_{phase}(item):\n"
+        f"    with open({str(tmp_path / 'seen')!r}, 'a') as file:\n"
+        "        file.write(item.name + '\\n')\n"
+    )
+    wanted = (*DUMMY, "--target", "dummy:accel", *FEW, "-n", "2", f"--record={record}")
+    ask(*wanted, "-p", "looker", env=surroundings(PYTHONPATH=str(tmp_path)))
+    seen = (tmp_path / "seen").read_text().split()
+    assert sorted(seen) == sorted(case for _, case in cells(record))
+
+
+def test_cells_may_stand_between_other_tests(record: Path) -> None:
+    # Those have fixtures of a module and of a session, which are cleared away before and behind the cells.
+    others = ("tests/test_matrix.py", "cases", "tests/test_kept_scripts.py")
+    for order in (others, others[:2], others[1:]):
+        said = ask(*DUMMY, "--target", "dummy:accel", *FEW, *order, "-m", "", "-n", "0", f"--record={record}")
+        assert len(cells(record)) == NUMBER
+        assert "error" not in said.lower().replace("errors", "")
