@@ -21,7 +21,7 @@ DEPTH = 64
 #: What a case and an outcome are called. Views take words apart and put them into markup.
 _CASE = re.compile("[a-z]+(/[a-z0-9_-]+){1,3}")
 _OUTCOME = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
-
+_KINDS = tuple(CLASSES)
 
 #: The status of a cell that was asked and didn't decide.
 UNDECIDED = "inconclusive"
@@ -201,13 +201,15 @@ class Cell:
         observation = get(data, "observation", dict, ... if answered else None)
         if observation is not None:
             _check_observation(observation)
-        return cls(
+        found = object.__new__(cls)  # thousands of times: `cls(...)` would set each of them by itself
+        found.__dict__.update(
             target=get(data, "target", str), case=case, program=get(data, "program", str), status=status, answer=answer,
-            kind=one_of(data, "class", tuple(CLASSES) if answered else (None,)), facets=get(data, "facets", dict),
+            kind=one_of(data, "class", _KINDS if answered else (None,)), facets=get(data, "facets", dict),
             evidence=one_of(data, "evidence", EVIDENCE), verdict=one_of(data, "verdict", verdicts), norm=one_of(data, "norm", verdicts),
             why=get(data, "why", str, ""), control=get(data, "control", str, ""), stale=get(data, "stale", str, ""), seconds=seconds,
             answers=names(data, "answers", _OUTCOME) if "answers" in data else (), observation=observation,
         )  # fmt: skip
+        return found
 
     def of(self, target: str, seconds: float | None) -> Cell:
         """Return the same cell of another target, without the second look at every part that `replace` takes: records have thousands."""
