@@ -211,7 +211,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """
     if not isinstance(item, CaseItem):
         return None
-    if item.config.option.verbose > 0 or not hasattr(item.config, "workerinput"):
+    if getattr(item.config.option, "verbose", 0) > 0 or not hasattr(item.config, "workerinput"):
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     short = nextitem is not None and item.config.stash[_SHORT]
     for report in _short(item) if short else runtestprotocol(item, log=False, nextitem=nextitem):
@@ -233,8 +233,8 @@ def _short(item: CaseItem) -> Iterator[pytest.TestReport]:
 
 def _nobody_looks(config: pytest.Config) -> bool:
     """Say whether nobody but pytest itself looks at the phases of an item."""
-    option = config.option
-    if option.usepdb or option.trace or option.setuponly or option.setupplan or option.setupshow:
+    # Who switches off a plugin of pytest's has not its options.
+    if any(getattr(config.option, name, False) for name in ("usepdb", "trace", "setuponly", "setupplan", "setupshow")):
         return False
     impls = [impl for phase in ("setup", "call", "teardown") for impl in getattr(config.hook, f"pytest_runtest_{phase}").get_hookimpls()]
     return {impl.function.__module__.partition(".")[0] for impl in impls} <= {"_pytest", "_hypothesis_pytestplugin"}

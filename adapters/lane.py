@@ -90,10 +90,10 @@ class Lane:
             self._process, self._hello = self._start()
         except NotStarted as error:
             self._why = str(error)
-            self._say(f"  {self.spec.framework}: {self._why}")
+            self._tell(f"  {self.spec.framework}: {self._why}")
         else:
             here = [kind for kind, facts in self._hello["devices"].items() if facts["available"]]
-            self._say(f"  {self.spec.framework} {self._hello['version']} is ready: {listed(here)}")
+            self._tell(f"  {self.spec.framework} {self._hello['version']} is ready: {listed(here)}")
         self._said_hello.set()
         if self._process is not None:
             try:
@@ -125,6 +125,10 @@ class Lane:
             changed = next(f"{old} → {new}" for old, new in zip(self._first, now, strict=True) if old != new)
             raise NotStarted(f"{self.spec.framework} in {interpreter(self.spec)} was exchanged during the run ({changed}): ask again")
 
+    def _tell(self, text: str) -> None:
+        if not self._closed:  # that a worker which was ended didn't start is nothing to tell
+            self._say(text)
+
     def hello(self) -> tuple[dict[str, Any] | None, str]:
         """Return what the worker said of itself, or None and why it said nothing; waits for it."""
         self._said_hello.wait()
@@ -154,7 +158,7 @@ class Lane:
         # Was it the framework, or the way to it? A lost connection shows in that it can't be made again. Where it can, the same
         # question may come through; where it doesn't, nobody knows: ssh has one exit status for this and for a remote signal.
         command = interpreter(self.spec)
-        self._say(f"  {self.spec.framework}: {command}: {failed}; starting it again")
+        self._tell(f"  {self.spec.framework}: {command}: {failed}; starting it again")
         if not self._starts(request):
             return {"status": "inconclusive", "why": f"{command} was lost: it {failed}; then {self._why}", "lost": True}
         if failed.code not in LOST:

@@ -143,6 +143,12 @@ class Controller(Session):
         #: Why the exit status is 2, in a sentence, where pytest doesn't say it.
         self.why = ""
         self._baseline = _baseline(config)
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
+                if hasattr(signal, name):  # Windows has the first alone
+                    signal.signal(getattr(signal, name), _terminated)
+        #: What was said before pytest's own header; None once that was written.
+        self._early: list[str] | None = []
         self._run = Run(option, named_by_ids(config.args), len(option.tx) if self.distributed else option.at_once or 1, self._say)
         key = secrets.token_bytes(16)
         self._listener = Listener(None, authkey=key)
@@ -151,10 +157,6 @@ class Controller(Session):
         self._recorded: Beside | None = None
         if not (option.no_recorded or option.record_alone or self._asks_nothing):
             threading.Thread(target=self._read_recorded, daemon=True).start()
-        if threading.current_thread() is threading.main_thread():
-            for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
-                if hasattr(signal, name):  # Windows has the first alone
-                    signal.signal(getattr(signal, name), _terminated)
 
     def _read_recorded(self) -> None:
         """Read what other machines answered while the frameworks are being imported: nothing else has work for all cores then."""
@@ -170,8 +172,19 @@ class Controller(Session):
         if reporter is not None and self._config.option.verbose >= 0 and not self._finished:
             # A reader that is gone ends the run where pytest itself writes, not one of the run's threads.
             with self._say_lock, contextlib.suppress(OSError):
+                if self._early is not None:
+                    self._early.append(text)
+                    return
                 reporter.ensure_newline()
                 reporter.write_line(visible(text))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self) -> None:
+        """Say what the workers said before pytest's header was written (a hook: the controller is a plugin)."""
+        with self._say_lock:
+            early, self._early = self._early or [], None
+        for text in early:
+            self._say(text)
 
     # --- what xdist workers ask -----------------------------------------------------------------
 
@@ -222,7 +235,8 @@ class Controller(Session):
     @property
     def _asks_nothing(self) -> bool:
         option = self._config.option
-        return bool(option.collectonly or option.setuponly or option.setupplan)
+        # Who switches off a plugin of pytest's has not its options.
+        return any(getattr(option, name, False) for name in ("collectonly", "setuponly", "setupplan"))
 
     # --- the end --------------------------------------------------------------------------------
 

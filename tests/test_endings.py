@@ -138,6 +138,36 @@ def test_a_hook_that_an_interrupt_left_half_way_adds_no_traceback(tmp_path: Path
     assert "KeyboardInterrupt" in said
 
 
+STOPPED = """
+import os, signal
+from reports.run import Run
+
+Run._check = lambda _: os.kill(os.getpid(), signal.{})
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_run_that_is_stopped_while_workers_start_ends_in_order(tmp_path: Path, name: str) -> None:
+    (tmp_path / "stopped.py").write_text(STOPPED.format(name))
+    wanted = ("--target", "numpy:cpu", *FEW, f"--record={tmp_path / 'record.jsonl'}", "-p", "stopped")
+    said = ask(*wanted, expect=2, env=surroundings(PYTHONPATH=str(tmp_path)), preexec_fn=heard)
+    assert "ended by" not in said, "that the run ends its workers is no failure of theirs"
+    assert "no Python" not in said
+
+
+def heard() -> None:
+    # Whoever runs these tests in the background may have made them deaf to an interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize("plugin", ["terminal", "debugging", "setupplan", "setuponly", "logging"])
+@pytest.mark.parametrize("processes", ["0", "1"])
+def test_a_run_goes_on_without_a_plugin_of_pytest(tmp_path: Path, plugin: str, processes: str) -> None:
+    record = tmp_path / "record.jsonl"
+    ask(*ACCEL, *FEW, f"--record={record}", "-n", processes, "-p", f"no:{plugin}")
+    assert len(cells(record)) == NUMBER
+
+
 def test_who_waits_for_a_cell_when_the_run_stops_is_hung_up_on() -> None:
     over = threading.Event()
     controller = Controller.__new__(Controller)
