@@ -207,7 +207,7 @@ class CaseItem(pytest.Item):
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Report what came of a cell, and nothing of its setup, in which nothing happens.
 
-    An xdist worker doesn't tell that it begins either, unless somebody wants to see it: that would be half of what it sends.
+    An xdist worker doesn't tell that it begins either, unless somebody wants to see it: that would be a quarter of what it sends.
     """
     if not isinstance(item, CaseItem):
         return None

@@ -155,8 +155,9 @@ class Controller(Session):
         self.address = (self._listener.address, key.hex(), self._run.cases)
         threading.Thread(target=self._accept, daemon=True).start()
         self._recorded: Beside | None = None
+        self._reading = threading.Thread(target=self._read_recorded, daemon=True)
         if not (option.no_recorded or option.record_alone or self._asks_nothing):
-            threading.Thread(target=self._read_recorded, daemon=True).start()
+            self._reading.start()
 
     def _read_recorded(self) -> None:
         """Read what other machines answered while the frameworks are being imported: nothing else has work for all cores then."""
@@ -255,6 +256,8 @@ class Controller(Session):
             from reports.closing import closing
             from reports.style import style_of
 
+            if self._reading.ident is not None:
+                self._reading.join()
             reporter.ensure_newline()
             closing(record, reporter, lost=self._run.lost(named=False), recorded=self._recorded)
             if self._baseline is not None:
