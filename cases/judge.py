@@ -50,7 +50,7 @@ def evidence(case: Case, target: Mapping[str, Any], reading: Reading | None = No
     told: list[Any] = []
     if reading is not None:
         # Probes ask whether the device still works, which is not the question.
-        asked = (reading.steps.get(step["id"], {}) for step in walk(case.program.steps) if "when" not in step)
+        asked = (reading.steps.get(step["id"], {}) for step in case.program.asked)
         landed = [fact.get("value", {}) for fact in asked]
         # Of another handle for a device that has a role the name alone is told.
         there = {text for value in landed for text in (value.get("role"), value.get("device"))}

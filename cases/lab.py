@@ -83,6 +83,11 @@ class Program:
         return {"steps": self.steps}
 
     @cached_property
+    def asked(self) -> list[dict[str, Any]]:
+        """Return the steps that ask, those inside scopes too, without the probes after a refusal."""
+        return _asked(self.steps)
+
+    @cached_property
     def digest(self) -> str:
         """Return a fingerprint of what is asked: records with the same one can be compared."""
         text = json.dumps(self.wire(), sort_keys=True, separators=(",", ":"))
@@ -258,7 +263,7 @@ class Lab:
             healthy = self._probe("observe", [{"ref": total}], when)
             self._expected[healthy] = [6.0, 6.0]
         # The probes are not part of the question: they neither weaken its evidence nor need a dtype.
-        found = [s for s in _walk(self._steps) if "when" not in s]
+        found = _asked(self._steps)
         return Program(
             steps=self._steps,
             marks={name: symbol.id for name, symbol in marks.items()},
@@ -287,6 +292,10 @@ def _wire(arg: Any) -> Any:
     if isinstance(arg, list | tuple):
         return [_wire(a) for a in arg]
     return arg
+
+
+def _asked(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [step for step in _walk(steps) if "when" not in step]
 
 
 def _walk(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

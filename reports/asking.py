@@ -70,8 +70,7 @@ class Asker:
                 )  # fmt: skip
                 status = _watched(run, what, record)
         except OSError as error:
-            where = error.filename or record
-            raise ProblemError(f"{where} can't be written ({error.strerror or error}); --records names another folder") from error
+            raise _unwritable(record, error) from error
         if status not in (0, 1) and not _complete(record):  # where nothing is offered nothing is answered, and that is known then
             raise ProblemError(f"{what}: {_why(log)}")
         log.unlink(missing_ok=True)
@@ -111,7 +110,11 @@ def _part(path: Path, asker: Asker) -> None:
         asker.record.parent.mkdir(parents=True, exist_ok=True)
         asker.record.write_bytes(b"\n".join([as_json(header), *cells, as_json(footer), b""]))
     except OSError as error:
-        raise ProblemError(f"{asker.record} can't be written ({error.strerror or error}); --records names another folder") from error
+        raise _unwritable(asker.record, error) from error
+
+
+def _unwritable(record: Path, error: OSError) -> ProblemError:
+    return ProblemError(f"{error.filename or record} can't be written ({error.strerror or error}); --records names another folder")
 
 
 def _watched(run: subprocess.Popen[bytes], what: str, record: Path) -> int:

@@ -16,7 +16,6 @@ from typing import Any
 from cases.answers import CLASSES
 from cases.case import AREAS, Case
 from cases.contract import Entry, contract_for
-from cases.reading import walk
 from reports import marks
 from reports.answer_by_version import head
 from reports.cells import Cell
@@ -181,10 +180,6 @@ class _Data:
         self.entries: dict[tuple[object, ...], int] = {}
         self.shown: list[dict[str, Any]] = []
         self.digests = {name: matrix.cases[name].program.digest for name in matrix.rows() if name in matrix.cases}
-        #: Case -> the steps that ask, without the probes.
-        self.asked = {
-            name: [step["id"] for step in walk(matrix.cases[name].program.steps) if "when" not in step] for name in self.digests
-        }  # fmt: skip
         self.promises: dict[tuple[str, str, str, str], int | None] = {}
         self.scripts = [Scripts(column.target) for column in matrix.columns]
 
@@ -264,13 +259,13 @@ class _Data:
         script = self.scripts[n].of(case, cell.observation)
         found = script.at
         errors, warnings = [], []
-        for step in self.asked[case.id]:
-            fact = steps.get(step, {})
+        for step in case.program.asked:
+            fact = steps.get(step["id"], {})
             if "error" in fact:
                 error = fact["error"]
-                errors.append([found.get(step, -1), self.text(error["type"]), self.text(error["text"])])
+                errors.append([found.get(step["id"], -1), self.text(error["type"]), self.text(error["text"])])
             said = fact.get("warnings", ())
-            warnings += [[found.get(step, -1), self.text(warning["category"]), self.text(warning["text"])] for warning in said]
+            warnings += [[found.get(step["id"], -1), self.text(warning["category"]), self.text(warning["text"])] for warning in said]
         drain = (cell.observation or {}).get("drain")
         if drain and "error" in drain:
             errors.append([len(script.lines) - 1, self.text(drain["error"]["type"]), self.text(drain["error"]["text"])])

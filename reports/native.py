@@ -13,7 +13,6 @@ from adapters.reproducer import Line, Reproducer
 from adapters.source import UnclearError
 from adapters.templates import Templates, book_of
 from cases import Case, catalogue
-from cases.reading import walk
 from cases.words import LOOKS
 from reports.cells import Target
 from reports.uses import Pattern
@@ -60,13 +59,13 @@ class Native:
 
     def asked(self, case: Case) -> list[str]:
         """Return what the question itself does, as statements; operands keep their names."""
-        steps = {step["id"]: step for step in walk(case.program.steps) if "when" not in step}
+        steps = {step["id"]: step for step in case.program.asked}
         wanted = [name for name, step in steps.items() if step.get("attempt") and step.get("op") not in _NOT_ASKED]
         return list(self._code(case, dict.fromkeys([case.program.marks.get("result", ""), *wanted])))
 
     def beside(self, case: Case) -> list[str]:
         """Return what the question needs beside plain operands, as statements: a scope, pinned memory, a view."""
-        steps = [s for s in walk(case.program.steps) if "when" not in s and not s.get("attempt") and s.get("op") not in _OPERANDS]
+        steps = [s for s in case.program.asked if not s.get("attempt") and s.get("op") not in _OPERANDS]
         return list(self._code(case, {step["id"]: None for step in steps}))
 
     def dtypes(self, case: Case) -> list[str]:

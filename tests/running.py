@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,18 @@ def ask(*arguments: str, expect: int = 0, **how: Any) -> str:
 def start(record: Path, *arguments: str) -> subprocess.Popen[str]:
     """Start pytest in a process group of its own."""
     words = command(*DUMMY, f"--record={record}", *arguments)
-    # Whoever runs these tests in the background may have made them deaf to an interrupt, and children would inherit it.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
+    with hearing():
         return subprocess.Popen(
             words, cwd=ROOT, env=surroundings(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
         )
+
+
+@contextmanager
+def hearing() -> Iterator[None]:
+    """Let processes be interrupted: whoever runs these tests in the background may have made them deaf to it, and children inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -17,7 +17,7 @@ import pytest
 from reports.record import read
 from reports.session import Controller
 from tests import sample
-from tests.running import DUMMY, FEW, NUMBER, ROOT, ask, cells, command, pgrep, start, surroundings, until, wait_for
+from tests.running import DUMMY, FEW, NUMBER, ROOT, ask, cells, command, hearing, pgrep, start, surroundings, until, wait_for
 
 ACCEL = (*DUMMY, "--target", "dummy:accel")
 pytestmark = pytest.mark.slow
@@ -150,14 +150,10 @@ Run._check = lambda _: os.kill(os.getpid(), signal.{})
 def test_a_run_that_is_stopped_while_workers_start_ends_in_order(tmp_path: Path, name: str) -> None:
     (tmp_path / "stopped.py").write_text(STOPPED.format(name))
     wanted = ("--target", "numpy:cpu", *FEW, f"--record={tmp_path / 'record.jsonl'}", "-p", "stopped")
-    said = ask(*wanted, expect=2, env=surroundings(PYTHONPATH=str(tmp_path)), preexec_fn=heard)
+    with hearing():
+        said = ask(*wanted, expect=2, env=surroundings(PYTHONPATH=str(tmp_path)))
     assert "ended by" not in said, "that the run ends its workers is no failure of theirs"
     assert "no Python" not in said
-
-
-def heard() -> None:
-    # Whoever runs these tests in the background may have made them deaf to an interrupt.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.mark.parametrize("plugin", ["terminal", "debugging", "setupplan", "setuponly", "logging"])

@@ -6,7 +6,6 @@ again by today's code wherever the question is still the same.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -31,7 +30,6 @@ class Beside:
         #: What can't be read.
         self._notes: list[str] = []
         self._cells: dict[str, Mapping[str, Cell] | None] = {}
-        self._reading = threading.Lock()
         selectors = list(_selectors(asked))
         # Which record a target is taken from, its header tells: most of the cells need not be read.
         self._chosen: dict[str, Record] = {}
@@ -54,29 +52,30 @@ class Beside:
 
     def read(self, names: Iterable[str]) -> None:
         """Read and judge some of them, for `add`: that takes as long as making the page, and a run's begin leaves time for it."""
-        with self._reading:
-            wanted = [name for name in names if name not in self._cells]
-            for path in dict.fromkeys(self._chosen[name].path for name in wanted):
-                these = {name for name in wanted if self._chosen[name].path == path}
-                try:
-                    record = read(path, of=these)
-                except RecordError as error:
-                    self._notes.append(str(error))
-                    self._cells.update(dict.fromkeys(these))
-                    continue
-                self._cells.update({name: _judged(record, record.targets[name], self._cases) for name in these})
+        wanted = [name for name in names if name not in self._cells]
+        for path in dict.fromkeys(self._chosen[name].path for name in wanted):
+            these = {name for name in wanted if self._chosen[name].path == path}
+            try:
+                record = read(path, of=these)
+            except RecordError as error:
+                self._notes.append(str(error))
+                self._cells.update(dict.fromkeys(these))
+                continue
+            self._cells.update({name: _judged(record, record.targets[name], self._cases) for name in these})
 
     def add(self, matrix: Matrix) -> Matrix:
         """Return a run's matrix with a column for each of them. A record that can't be read is named in a note."""
         here = {column.target.name: column.target.evidence for column in matrix.columns}
-        self.read(self.shown(here))
-        shown = {name: self._chosen[name] for name in self.shown(here) if self._cells[name] is not None}
-        columns = [self._column(f"{name} (recorded)" if name in here else name, name, set(matrix.rows())) for name in shown]
+        names = self.shown(here)
+        self.read(names)
+        shown = {name: self._chosen[name] for name in names if self._cells[name] is not None}
+        rows = set(matrix.rows())
+        columns = [self._column(f"{name} (recorded)" if name in here else name, name, rows) for name in shown]
         notes = list(self._notes)
         for date in dict.fromkeys(column.recorded for column in columns):
-            names = [column.target.name for column in columns if column.recorded == date]
+            those = [column.target.name for column in columns if column.recorded == date]
             when = f"recorded on another machine on {date}, not asked in this run"
-            notes.append(f"{', '.join(names)}: {when}; --no-recorded leaves such answers out")
+            notes.append(f"{', '.join(those)}: {when}; --no-recorded leaves such answers out")
         used = sorted({(record.started, record.path.name, record.suite) for record in shown.values()})
         return replace(
             matrix, columns=(*matrix.columns, *columns), notes=(*matrix.notes, *notes),
